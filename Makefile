@@ -1,0 +1,39 @@
+# One set of targets, for people and for CI. PYTHON is the interpreter that makes the environment.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: setup demo lint type test bench bench-memory clean
+
+# Made again only when the dependencies change.
+$(VENV)/.ready: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "tensorq needs Python 3.11 or newer; name one: make PYTHON=python3.12 ..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+setup: $(VENV)/.ready
+
+demo: setup
+	$(BIN)/python ops/demo/demo.py
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+type: setup
+	$(BIN)/mypy producer engines worker ops
+
+test: setup
+	$(BIN)/python -m pytest
+
+bench: setup
+	$(BIN)/python ops/bench/bench.py
+
+bench-memory: setup
+	$(BIN)/python ops/bench/memory.py
+
+clean:
+	rm -rf $(VENV) out build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
