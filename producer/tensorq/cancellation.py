@@ -1,0 +1,58 @@
+"""Cancelling a job: RQ's own cancel, and our input with it, in one transaction."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from redis import Redis
+from redis.exceptions import WatchError
+from rq.exceptions import NoSuchJobError
+from rq.job import Job as RQJob
+from rq.serializers import JSONSerializer
+
+from tensorq import jobhash, keys
+from tensorq.scripting import Script
+from tensorq.status import from_rq
+
+DONE_TTL_S = 3600
+DISCARD = Script("tensorq", "discard")
+_FIELDS = ["status", jobhash.MODEL, jobhash.CLIENT]
+
+
+def cancel(redis: Redis, job_id: str) -> bool:
+    """Cancels a job that waits or runs.
+
+    A running job's tile goes on; its result is dropped when it ends.
+
+    Args:
+        redis: a connection that does not decode responses.
+        job_id: the RQ job id.
+
+    Returns:
+        False where the job had ended already or is not there.
+    """
+    with redis.pipeline(transaction=True) as pipe:
+        while True:
+            pipe.watch(keys.job(job_id))
+            status, model, owner = cast(list[bytes | None], pipe.hmget(keys.job(job_id), _FIELDS))
+            if from_rq(status).ended:
+                return False
+            try:
+                # RQ's default serializer would unpickle the job's meta.
+                job = RQJob.fetch(job_id, connection=redis, serializer=JSONSerializer)
+                pipe.multi()
+                job.cancel(pipeline=pipe)
+                if model is not None:
+                    _discard(pipe, job_id, model.decode(), (owner or b"").decode())
+                pipe.execute()
+            except WatchError:
+                continue
+            except NoSuchJobError:
+                return False
+            return True
+
+
+def _discard(pipe: Redis, job_id: str, model: str, owner: str) -> None:
+    # EVAL, since a script that the server does not know fails alone inside MULTI.
+    names = [keys.input(job_id), keys.inputs(model), keys.input_bytes(model), keys.done(owner)]
+    pipe.eval(DISCARD.source, 4, *names, job_id, keys.DONE_LIMIT if owner else 0, DONE_TTL_S)
