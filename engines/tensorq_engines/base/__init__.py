@@ -1,0 +1,1 @@
+"""The contract: engines, lanes and slots, and what they are described by."""

@@ -1,0 +1,1 @@
+"""ONNX in plain numpy, slow and simple: what other engines are compared with."""

@@ -1,0 +1,1 @@
+"""The model repository: a folder of models, each with its settings."""

@@ -1,0 +1,80 @@
+"""Select: which engine runs a model. The only place that knows all kinds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, cast
+
+from tensorq_engines.base.engine import Engine
+from tensorq_engines.base.errors import ModelLoadFailed
+from tensorq_engines.base.lane import MIN_SLOTS, Lane
+from tensorq_engines.base.options import EngineOptions
+
+if TYPE_CHECKING:
+    from tensorq_engines.repository.entry import ModelEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Where the classes of one kind of engine are, as ``module:class``; imported when first used.
+
+    Attributes:
+        engine: a class with ``from_entry(entry, options)``.
+        lane: a class whose constructor takes ``slot_count``.
+    """
+
+    engine: str
+    lane: str
+
+
+KINDS = {
+    "onnxruntime": Kind(
+        "tensorq_engines.onnxruntime.engine:OnnxRuntimeEngine",
+        "tensorq_engines.onnxruntime.lane:OnnxRuntimeLane",
+    ),
+    "reference": Kind(
+        "tensorq_engines.reference.engine:ReferenceEngine", "tensorq_engines.reference.lane:ReferenceLane"
+    ),
+}
+
+
+def create_engine(entry: ModelEntry, options: EngineOptions | None = None) -> Engine:
+    """Builds the engine that runs a model; neither the model nor its runtime is loaded.
+
+    Args:
+        entry: the model.
+        options: the worker's settings; None for defaults.
+
+    Raises:
+        ModelLoadFailed: this build has no engine for the model.
+    """
+    kind = "onnxruntime" if entry.settings.engine == "auto" else entry.settings.engine
+    if kind not in KINDS:
+        raise ModelLoadFailed(
+            f"model {entry.name!r}: model.toml asks for engine {kind!r}, and this build has only "
+            f"{', '.join(KINDS)}; choose one of them, or 'auto'"
+        )
+    if entry.source.suffix != ".onnx":
+        raise ModelLoadFailed(
+            f"model {entry.name!r}: {kind} runs .onnx files, got {entry.source}; "
+            "name one as source in model.toml"
+        )
+    engine = _find(KINDS[kind].engine).from_entry(entry, EngineOptions() if options is None else options)
+    return cast(Engine, engine)
+
+
+def create_lane(kind: str, slot_count: int = MIN_SLOTS) -> Lane:
+    """Builds a lane for engines of ``kind``, which is `Engine.kind`; threads start with the first tile.
+
+    Raises:
+        ValueError: there is no such kind, or a lane needs more slots.
+    """
+    if kind not in KINDS:
+        raise ValueError(f"got lane kind {kind!r}, expected one of {', '.join(KINDS)}")
+    return cast(Lane, _find(KINDS[kind].lane)(slot_count))
+
+
+def _find(path: str) -> Any:
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)

@@ -1,0 +1,54 @@
+import pytest
+
+from models import catalogue
+from tensorq_engines import EngineOptions, ModelLoadFailed, Repository, create_engine, create_lane
+
+
+@pytest.fixture
+def entry(tmp_path):
+    def write(settings):
+        catalogue.write_repository(tmp_path, {"m": (catalogue.affine(), settings)})
+        return Repository(tmp_path).get("m")
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind"),
+    [(None, "onnxruntime"), ("engine = 'auto'", "onnxruntime"), ("engine = 'reference'", "reference")],
+)
+def test_the_settings_choose_the_engine(entry, settings, kind):
+    engine = create_engine(entry(settings))
+    assert (engine.kind, engine.loaded, engine.name) == (kind, False, "m")
+    with create_lane(engine.kind, 4) as lane:
+        assert (lane.kind, lane.slot_count) == (kind, 4)
+
+
+def test_tensorrt_is_refused_with_what_there_is(entry):
+    with pytest.raises(ModelLoadFailed, match=r"'m'.*'tensorrt'.*only onnxruntime, reference"):
+        create_engine(entry("engine = 'tensorrt'"))
+
+
+def test_a_plan_is_refused(entry, tmp_path):
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "model.plan").write_bytes(b"")
+    with pytest.raises(ModelLoadFailed, match=r"runs \.onnx files, got .*model\.plan"):
+        create_engine(Repository(tmp_path).get("m"))
+
+
+def test_a_provider_that_is_absent_is_refused_with_those_that_are_there(entry):
+    options = EngineOptions(providers=("NoSuchExecutionProvider",))
+    with pytest.raises(ModelLoadFailed, match=r"no NoSuchExecutionProvider, only .*CPUExecutionProvider"):
+        create_engine(entry(None), options).load()
+
+
+def test_threads_and_providers_reach_the_session(entry):
+    options = EngineOptions(intra_op_threads=1, providers=("CPUExecutionProvider",))
+    with create_engine(entry(None), options) as engine:
+        assert engine._session.get_session_options().intra_op_num_threads == 1
+        assert engine._session.get_providers() == ["CPUExecutionProvider"]
+
+
+def test_an_unknown_lane_is_refused():
+    with pytest.raises(ValueError, match="expected one of onnxruntime, reference"):
+        create_lane("cuda")
