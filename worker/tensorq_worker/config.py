@@ -1,0 +1,100 @@
+"""Settings of a worker: command line, then ``TENSORQ_*``, then a TOML file, then the defaults here."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
+
+from tensorq.errors import ConfigError
+
+
+class WorkerConfig(BaseModel):
+    """Settings of one worker process.
+
+    Attributes:
+        models: the model repository's folder.
+        lease_s: how long a claimed job is kept from others without a beat.
+        beat_s: seconds between beats.
+        aging_s: by how much waiting a lower priority makes up for one level.
+        max_claim_mib: payloads of one claim.
+        prefetch_tiles: largest tiles' worth of rows to stage ahead, a model.
+        lanes: streams that run tiles at once.
+        slots: staging areas a lane.
+        threads: threads of the engine for one tile on a CPU; 0 lets it choose.
+        crash_cap: crashes while alone after which a job is failed as poison.
+        allow_functions: run function jobs that are not tensorq's, which unpickles what is in Redis.
+        eager: load and warm all models before saying ready.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    models: Path
+    lease_s: int = Field(90, ge=3)
+    beat_s: float = Field(15.0, gt=0)
+    aging_s: float = Field(60.0, ge=0)
+    max_claim_mib: int = Field(64, ge=1)
+    prefetch_tiles: int = Field(2, ge=1)
+    lanes: int = Field(1, ge=1)
+    slots: int = Field(2, ge=2)
+    threads: int = Field(0, ge=0)
+    crash_cap: int = Field(3, ge=1)
+    allow_functions: bool = False
+    eager: bool = True
+
+
+def load_config(
+    options: Mapping[str, Any], environment: Mapping[str, str] | None = None, file: Path | None = None
+) -> WorkerConfig:
+    """Puts the settings together.
+
+    Args:
+        options: from the command line; None entries were not given.
+        environment: where ``TENSORQ_MODELS``, ``TENSORQ_LEASE_S`` and so on are; None for the process's.
+        file: a TOML file of the same names; None for ``TENSORQ_CONFIG``, if set.
+
+    Raises:
+        ConfigError: names every malformed value, where it came from, and what it must be.
+    """
+    environment = os.environ if environment is None else environment
+    merged: dict[str, Any] = {}
+    origin: dict[str, str] = {}
+    if file is None and environment.get("TENSORQ_CONFIG"):
+        file = Path(environment["TENSORQ_CONFIG"])
+    if file is not None:
+        for name, value in _read(file).items():
+            merged[name], origin[name] = value, f"{file}: {name}"
+    for name in WorkerConfig.model_fields:
+        variable = f"TENSORQ_{name.upper()}"
+        if variable in environment:
+            merged[name], origin[name] = environment[variable], variable
+    for name, value in options.items():
+        if value is not None:
+            merged[name], origin[name] = value, "--" + name.replace("_", "-")
+    if "models" not in merged:
+        raise ConfigError("no model repository: give --models DIR or set TENSORQ_MODELS=DIR")
+    try:
+        return WorkerConfig.model_validate(merged)
+    except ValidationError as exc:
+        wrong = [f"{origin[str(e['loc'][0])]}: {_complaint(e)}" for e in exc.errors()]
+        raise ConfigError("; ".join(wrong)) from exc
+
+
+def _complaint(error: ErrorDetails) -> str:
+    if error["type"] == "extra_forbidden":
+        near = get_close_matches(str(error["loc"][0]), WorkerConfig.model_fields, n=1)
+        return f"unknown key; did you mean {near[0]!r}?" if near else "unknown key; remove it"
+    return f"got {error['input']!r}: {error['msg'][:1].lower()}{error['msg'][1:]}"
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
+        raise ConfigError(f"{file}: cannot be read as TOML: {exc}") from exc

@@ -1,0 +1,72 @@
+"""Intake: decodes and checks each job alone, so that a bad one fails alone. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tensorq import wire
+from tensorq.errors import InputError, WireError
+from tensorq.names import parse_queue
+from tensorq.signature import Signature
+from tensorq_worker.broker import Claimed
+from tensorq_worker.tiles.run import Run
+
+RowShapes = tuple[tuple[int, ...], ...]
+_KEPT_LAYOUTS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    rows: int
+    row_shapes: RowShapes
+
+
+class Intake:
+    """Accepts the jobs of one model.
+
+    A payload laid out like one that was accepted before has the same names, dtypes and shapes, so it is
+    only viewed, not checked again.
+
+    Args:
+        model: the model's name.
+        signature: what its jobs must conform to.
+    """
+
+    def __init__(self, model: str, signature: Signature) -> None:
+        self.model = model
+        self.signature = signature
+        self._kinds: dict[wire.Layout, _Kind] = {}
+
+    def accept(self, job: Claimed) -> Run:
+        """Returns the job with its inputs as read-only arrays that view its payload.
+
+        Raises:
+            WireError: the payload is gone or is none.
+            InputError: the tensors do not fit the signature, or the job waits on another model's queue.
+        """
+        if job.model != self.model:
+            raise InputError(
+                f"job is marked for model {job.model!r} but waits on queue {job.queue!r} "
+                f"of model {parse_queue(job.queue)[0]!r}; submit it again"
+            )
+        if job.payload is None:
+            raise WireError(
+                "the job's payload is not in Redis: it expired, was deleted or was evicted; submit it again"
+            )
+        layout = wire.recognise(job.payload)
+        if layout is not None and (kind := self._kinds.get(layout)) is not None:
+            return Run(job, layout.view(job.payload), kind.rows, kind.row_shapes)
+        tensors = self.signature.conform(wire.unpack(job.payload))
+        kind = _Kind(self.signature.rows(tensors), self._row_shapes(tensors))
+        layout = wire.recognise(job.payload)
+        if layout is not None:
+            if len(self._kinds) >= _KEPT_LAYOUTS:
+                self._kinds.clear()
+            self._kinds[layout] = kind
+        return Run(job, tensors, kind.rows, kind.row_shapes)
+
+    def _row_shapes(self, tensors: dict[str, np.ndarray]) -> RowShapes:
+        first = 1 if self.signature.batch_axis == 0 else 0
+        return tuple(tensors[spec.name].shape[first:] for spec in self.signature.inputs)

@@ -1,0 +1,206 @@
+"""Service: one worker's parts, put together, started and closed in order."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+
+from redis import Redis
+from redis.exceptions import RedisError
+from rq import worker_registration
+from rq.worker.base import BaseWorker
+
+from tensorq import keys
+from tensorq.models import publish
+from tensorq_engines import EngineOptions, ModelLoadFailed, Repository, TileFailed, create_lane, warm
+from tensorq_worker.broker import Broker
+from tensorq_worker.broker.broker import RUNNING_TTL_S
+from tensorq_worker.config import WorkerConfig
+from tensorq_worker.leases import Leases
+from tensorq_worker.loop import BatchLoop, Stop
+from tensorq_worker.loop.collector import Collector
+from tensorq_worker.loop.lanes import Lanes
+from tensorq_worker.pulse import Pulse, Task
+from tensorq_worker.redisrq import SlowPath
+from tensorq_worker.served import Served, open_models
+from tensorq_worker.waker import Waker
+
+log = logging.getLogger("rq.worker")
+
+PUBLISH_EVERY_S = 20.0
+PUBLISH_TTL_S = 60
+SWEEP_EVERY_S = 300.0
+OVERDUE_S = 60.0
+
+
+class Service:
+    """What a worker runs on.
+
+    Args:
+        worker: the RQ worker.
+        redis: a connection that yields bytes.
+        config: settings.
+        models: names of the models to serve.
+        stop: what signal handlers ask.
+        max_jobs: claim no more than this many; None for any number.
+
+    Raises:
+        RepositoryError: the repository cannot be used.
+        UnknownModel: it lacks one of the models.
+    """
+
+    def __init__(
+        self,
+        worker: BaseWorker,
+        redis: Redis,
+        config: WorkerConfig,
+        models: Sequence[str],
+        stop: Stop,
+        max_jobs: int | None,
+    ) -> None:
+        self._worker = worker
+        self._redis = redis
+        self._config = config
+        self._stop = stop
+        options = EngineOptions(intra_op_threads=config.threads or None)
+        self.models = open_models(Repository(config.models), models, options)
+        self._leases = Leases()
+        self._broker = Broker(
+            redis,
+            worker.name,
+            lease_s=config.lease_s,
+            aging_ms=int(config.aging_s * 1000),
+            max_bytes=config.max_claim_mib * 1024 * 1024,
+            result_ttl_s=worker.default_result_ttl,
+        )
+        self._lanes = Lanes(config.lanes, config.slots, self._new_collector)
+        self.loop = BatchLoop(
+            self._broker,
+            self.models,
+            self._lanes,
+            SlowPath(worker, redis, self._leases, worker.default_result_ttl),
+            self._leases,
+            stop,
+            prefetch_tiles=config.prefetch_tiles,
+            allow_functions=config.allow_functions,
+            max_jobs=max_jobs,
+        )
+        self._pulse = Pulse(
+            [
+                Task("reaping", config.lease_s / 3, self._reap),
+                Task("beat", config.beat_s, self._beat),
+                Task("publishing", PUBLISH_EVERY_S, self._publish),
+                Task("watchdog", 1.0, self._watch),
+                Task("sweeping", SWEEP_EVERY_S, self._sweep),
+            ]
+        )
+        self._waker = Waker(redis, stop.wake)
+
+    def start(self) -> None:
+        """Starts the threads, and loads and warms the models where the settings say so."""
+        self._pulse.start()
+        self._waker.start()
+        for served in self.models.values():
+            if self._stop.requested:
+                return
+            self._describe(served)
+            if self._config.eager:
+                self._load(served)
+        self._publish()
+        log.info("Worker %s: ready, serving %s", self._worker.name, ", ".join(self.models))
+
+    def hand_back(self, keep_running: bool = False) -> int:
+        """Gives back what is not finished; returns how many jobs.
+
+        Args:
+            keep_running: leave the jobs of running tiles leased, so that the reaper finds the suspects.
+        """
+        held = self._leases.all()
+        if keep_running:
+            held = [job for job in held if (run := self._leases.run(job.job_id)) is None or not run.started_s]
+        if not held:
+            return 0
+        try:
+            count = self._broker.give_back(held)
+        except RedisError as exc:
+            log.error("could not hand back %d jobs, their leases will lapse: %s", len(held), exc)
+            return 0
+        self._leases.end(held)
+        return count
+
+    def close(self) -> None:
+        """Ends the threads; a tile that does not end within ten seconds is left behind."""
+        self._lanes.close(timeout_s=0.1 if self._stop.forced else 10.0)
+        self._pulse.close()
+        self._waker.close()
+        for served in self.models.values():
+            served.close()
+
+    def _new_collector(self) -> Collector:
+        return Collector(self._broker, self._leases, self.loop.tell, self._stop.wake.set)
+
+    def _describe(self, served: Served) -> None:
+        try:
+            _ = served.engine
+        except ModelLoadFailed:
+            log.error("model %s is not served until that is mended; the others are", served.name)
+
+    def _load(self, served: Served) -> None:
+        try:
+            engine = served.load()
+            with create_lane(engine.kind) as lane:
+                warm(lane, engine)
+        except (ModelLoadFailed, TileFailed) as exc:
+            log.error("model %s: %s", served.name, exc)
+
+    def _beat(self) -> None:
+        worker = self._worker
+        held = self._leases.all()
+        alive, lost = self._broker.beat(held, worker.worker_ttl + 60)
+        self._redis.expire(keys.running(worker.name), RUNNING_TTL_S)
+        if lost:
+            log.warning("%d jobs are not ours any more: cancelled, deleted, or lapsed", len(lost))
+            ids = set(lost)
+            gone = [job for job in held if job.job_id in ids]
+            self._leases.drop(gone)
+            self._broker.drop_inputs(gone)
+        if not alive:
+            self._register_again()
+
+    def _register_again(self) -> None:
+        """Writes the worker's own record anew, after Redis lost it."""
+        worker = self._worker
+        with self._redis.pipeline() as pipe:
+            pipe.hset(worker.key, mapping={**worker.serialize(), "state": worker.get_state()})
+            pipe.expire(worker.key, worker.worker_ttl + 60)
+            worker_registration.register(worker, pipe)
+            pipe.execute()
+
+    def _reap(self) -> None:
+        reaped = self._broker.reap(self.models, crash_cap=self._config.crash_cap)
+        for job_id, queue, word in reaped:
+            log.warning("job %s of %s came back from a worker that died: %s", job_id, queue, word)
+
+    def _publish(self) -> None:
+        for served in self.models.values():
+            publish(self._redis, served.info(), PUBLISH_TTL_S)
+
+    def _sweep(self) -> None:
+        for name in self.models:
+            dropped = self._broker.sweep(name)
+            if dropped:
+                log.info("model %s: dropped %d inputs that no job needs", name, dropped)
+
+    def _watch(self) -> None:
+        """Ends the process where an engine call does not return: nothing else can interrupt it."""
+        overdue_s = self._lanes.overdue_s()
+        if overdue_s > OVERDUE_S:
+            log.critical(
+                "a tile is %.0f s past its deadline and its engine does not answer: ending the process; "
+                "its jobs come back when their lease lapses, %.0f s after the last beat",
+                overdue_s,
+                self._config.lease_s,
+            )
+            logging.shutdown()
+            os._exit(os.EX_SOFTWARE)

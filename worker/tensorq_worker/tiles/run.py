@@ -1,0 +1,80 @@
+"""Run: a validated job on its way through tiles."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tensorq_worker.broker import Claimed
+
+
+class Run:
+    """One job's inputs, and its outputs as they come.
+
+    Attributes:
+        job: the lease that it runs under.
+        tensors: its inputs, read-only, over the payload's memory.
+        rows: rows along the batch axis; 1 for a model without one.
+        row_shapes: per input the shape of a row: what it is staged by.
+        dropped: its results are not wanted any more (failed, stopped or lost).
+        stopped: RQ's stop-job was asked for it.
+        started_s: Unix time in seconds of its first launch; 0 before.
+    """
+
+    __slots__ = (
+        "_done",
+        "_outputs",
+        "_since",
+        "dropped",
+        "job",
+        "row_shapes",
+        "rows",
+        "started_s",
+        "stopped",
+        "tensors",
+    )
+
+    def __init__(
+        self,
+        job: Claimed,
+        tensors: Mapping[str, np.ndarray],
+        rows: int,
+        row_shapes: tuple[tuple[int, ...], ...],
+    ) -> None:
+        self.job = job
+        self.tensors = tensors
+        self.rows = rows
+        self.row_shapes = row_shapes
+        self.dropped = False
+        self.stopped = False
+        self.started_s = 0.0
+        self._since = time.monotonic()
+        self._done: dict[int, int] = {}
+        self._outputs: dict[str, np.ndarray[Any, Any]] = {}
+
+    def staged_ms(self) -> float:
+        """For how long the job has been here: its age where the producer's clock is ahead of ours."""
+        return 1000 * (time.monotonic() - self._since)
+
+    def collect(
+        self, start: int, stop: int, outputs: Mapping[str, np.ndarray], names: Sequence[str]
+    ) -> dict[str, np.ndarray] | None:
+        """Takes the outputs of rows ``start`` to ``stop``, one array an output, each with those rows.
+
+        Returns:
+            All outputs once every row is there, else None. A job of one part gets the very arrays given;
+            a job of several gets arrays of its own, and the given ones are copied.
+        """
+        if stop - start == self.rows:
+            return {name: outputs[name] for name in names}
+        for name in names:
+            if name not in self._outputs:
+                array = outputs[name]
+                self._outputs[name] = np.empty((self.rows, *array.shape[1:]), array.dtype)
+            self._outputs[name][start:stop] = outputs[name]
+        # By place: rows of a tile that failed after this are brought again.
+        self._done[start] = stop - start
+        return self._outputs if sum(self._done.values()) == self.rows else None

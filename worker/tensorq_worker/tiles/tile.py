@@ -1,0 +1,82 @@
+"""Tile: one batch of a ladder size, from rows to results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tensorq.signature import Signature
+from tensorq_worker.tiles.run import Run
+from tensorq_worker.tiles.stage import Part
+
+
+@dataclass(slots=True)
+class Tile:
+    """Parts of jobs that run together.
+
+    Attributes:
+        model: the model's name.
+        signature: the model's signature.
+        parts: whose rows, in order.
+        size: rows that the engine runs, the padding included.
+        alone: nothing else may run in this process meanwhile.
+    """
+
+    model: str
+    signature: Signature
+    parts: Sequence[Part]
+    size: int
+    alone: bool = False
+    rows: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.rows = sum(part.rows for part in self.parts)
+
+    @property
+    def padding(self) -> int:
+        """Rows added to fill the tile."""
+        return self.size - self.rows if self.signature.batch_axis == 0 else 0
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of every input, the batch axis included."""
+        lead = (self.size,) if self.signature.batch_axis == 0 else ()
+        row_shapes = self.parts[0].run.row_shapes
+        return {
+            spec.name: (*lead, *shape) for spec, shape in zip(self.signature.inputs, row_shapes, strict=True)
+        }
+
+    def fill(self, inputs: Mapping[str, np.ndarray]) -> None:
+        """Copies the rows into ``inputs``, a slot's views; padding repeats the last valid row."""
+        for name, view in inputs.items():
+            if self.signature.batch_axis is None:
+                np.copyto(view, self.parts[0].run.tensors[name])
+                continue
+            rows = [part.run.tensors[name][part.start : part.stop] for part in self.parts]
+            np.concatenate(rows, out=view[: self.rows])
+            if self.rows < self.size:
+                view[self.rows :] = view[self.rows - 1]
+
+    def collect(self, outputs: Mapping[str, np.ndarray]) -> list[tuple[Run, dict[str, np.ndarray]]]:
+        """Hands each job its rows of ``outputs``, padding stripped.
+
+        Returns:
+            Jobs that have all their rows now. Their arrays may view ``outputs``: pack or copy them before
+            the slot is released.
+        """
+        names = [spec.name for spec in self.signature.outputs]
+        if self.signature.batch_axis is None:
+            run = self.parts[0].run
+            return [] if run.dropped else [(run, {name: outputs[name] for name in names})]
+        complete, position = [], 0
+        for part in self.parts:
+            end = position + part.rows
+            mine = {name: outputs[name][position:end] for name in names}
+            position = end
+            if part.run.dropped:
+                continue
+            whole = part.run.collect(part.start, part.stop, mine, names)
+            if whole is not None:
+                complete.append((part.run, whole))
+        return complete
