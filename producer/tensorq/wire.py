@@ -36,6 +36,7 @@ DTYPES = frozenset(
 
 Entry = tuple[str, str, tuple[int, ...]]
 _KEPT_LAYOUTS = 512
+_SMALL_BYTES = 16 * 1024  # below, a copy is quicker than a view
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,30 +47,30 @@ class Layout:
         entries: name, dtype (numpy's ``str`` form, little endian) and shape of each array.
         heads: the fixed bytes before each array's data.
         offsets: where each array's data starts, in bytes.
-        counts: elements of each array.
+        dtypes: the arrays' dtypes.
         size_bytes: length of the whole payload.
     """
 
     entries: tuple[Entry, ...]
     heads: tuple[bytes, ...]
     offsets: tuple[int, ...]
-    counts: tuple[int, ...]
+    dtypes: tuple[np.dtype, ...]
     size_bytes: int
 
     def matches(self, payload: bytes) -> bool:
         """Tells whether ``payload`` has exactly this layout's fixed bytes and length."""
-        return len(payload) == self.size_bytes and all(
-            payload.startswith(head, offset - len(head))
-            for head, offset in zip(self.heads, self.offsets, strict=True)
-        )
+        if len(payload) != self.size_bytes:
+            return False
+        for head, offset in zip(self.heads, self.offsets, strict=True):
+            if not payload.startswith(head, offset - len(head)):
+                return False
+        return True
 
     def view(self, payload: bytes) -> dict[str, np.ndarray]:
         """Arrays over ``payload``'s own memory, read-only; they keep it alive."""
         return {
-            name: np.frombuffer(payload, dtype, count, offset).reshape(shape)
-            for (name, dtype, shape), count, offset in zip(
-                self.entries, self.counts, self.offsets, strict=True
-            )
+            name: np.ndarray(shape, dtype, payload, offset)
+            for (name, _, shape), dtype, offset in zip(self.entries, self.dtypes, self.offsets, strict=True)
         }
 
 
@@ -91,7 +92,7 @@ def layout_of(entries: tuple[Entry, ...]) -> Layout:
     packer.pack(VERSION)
     packer.pack("tensors")
     packer.pack_map_header(len(entries))
-    heads, offsets, counts, position = [], [], [], 0
+    heads, offsets, dtypes, position = [], [], [], 0
     for name, dtype, shape in entries:
         count = _count(name, dtype, shape)
         packer.pack(name)
@@ -100,18 +101,18 @@ def layout_of(entries: tuple[Entry, ...]) -> Layout:
             packer.pack(key)
             packer.pack(value)
         packer.pack(b"data")
-        nbytes = count * np.dtype(dtype).itemsize
+        dtypes.append(np.dtype(dtype))
+        nbytes = count * dtypes[-1].itemsize
         heads.append(packer.bytes() + _bin_header(nbytes))
         packer.reset()
         position += len(heads[-1])
         offsets.append(position)
-        counts.append(count)
         position += nbytes
     if not entries:
         raise WireError("a payload without tensors")
     if position > MAX_PAYLOAD_BYTES:
         raise WireError(f"payload of {position} bytes: at most {MAX_PAYLOAD_BYTES}")
-    return Layout(entries, tuple(heads), tuple(offsets), tuple(counts), position)
+    return Layout(entries, tuple(heads), tuple(offsets), tuple(dtypes), position)
 
 
 def pack(tensors: Mapping[str, np.ndarray]) -> bytes:
@@ -125,17 +126,33 @@ def pack(tensors: Mapping[str, np.ndarray]) -> bytes:
         InputError: a dtype that has no place on the wire (object, void, str, datetime).
         WireError: a limit is exceeded.
     """
-    arrays = [_plain(name, array) for name, array in tensors.items()]
-    entries = tuple((name, a.dtype.str, a.shape) for name, a in zip(tensors, arrays, strict=True))
-    layout = layout_of(entries)
+    try:
+        kinds = tuple([(name, array.dtype, array.shape) for name, array in tensors.items()])
+        layout = _packed.get(kinds)
+    except (AttributeError, TypeError):
+        kinds, layout = (), None
+    if layout is None:
+        arrays = [_plain(name, array) for name, array in tensors.items()]
+        layout = layout_of(
+            tuple((name, a.dtype.str, a.shape) for name, a in zip(tensors, arrays, strict=True))
+        )
+        if all(a.dtype is kind[1] for a, kind in zip(arrays, kinds, strict=False)) and kinds:
+            if len(_packed) >= _KEPT_LAYOUTS:
+                _packed.clear()
+            _packed[kinds] = layout
+    else:
+        arrays = list(tensors.values())
     parts: list[Any] = []
     for head, array in zip(layout.heads, arrays, strict=True):
         parts.append(head)
-        parts.append(array.data if array.size else b"")
+        small = array.nbytes <= _SMALL_BYTES or not array.flags.c_contiguous
+        parts.append(array.tobytes() if small else array.data)
     return b"".join(parts)
 
 
-# By length, then most recent first: what `unpack` has seen. One dict per process; entries are immutable.
+# What `pack` has packed, by names, dtypes and shapes: dtypes that needed no conversion alone.
+_packed: dict[tuple[tuple[str, np.dtype, tuple[int, ...]], ...], Layout] = {}
+# What `unpack` has seen, by length. Entries are immutable.
 _seen: dict[int, Layout] = {}
 
 

@@ -56,6 +56,8 @@ class Settings:
         """Returns the command line of a server on ``socket``, or on ``port`` of 127.0.0.1 without one."""
         options: dict[str, str] = {
             "save": "",
+            # A stream of one entry, RQ's record of a job's end, takes 4 KiB at the default of 4096.
+            "stream-node-max-bytes": "512",
             **self.config,
             "dir": str(folder),
             "daemonize": "no",
