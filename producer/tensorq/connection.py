@@ -16,6 +16,7 @@ from redis.sentinel import SentinelConnectionPool
 from tensorq.errors import ConfigError, RedisUnavailable
 
 LONGEST_BLOCK_S = 1.0
+BLOCK_ENDS_LATE_S = 0.1  # one tick of its timer, at the default hz
 
 # What a pool puts among its connections' arguments for itself; a new pool makes its own.
 _POOL_OWNED = ("connection_pool", "maint_notifications_pool_handler", "himport_registry")
@@ -74,9 +75,14 @@ def binary_client(redis: Redis | str) -> Redis:
 
 
 def block_limit_s(redis: Redis) -> float:
-    """Longest time in seconds that a blocking read may ask for: redis-py gives up after socket_timeout."""
-    timeout_s = _settings(redis).get("socket_timeout", 2 * LONGEST_BLOCK_S)
-    return LONGEST_BLOCK_S if timeout_s is None else min(LONGEST_BLOCK_S, timeout_s / 2)
+    """Longest time in seconds that a blocking read may ask for, 0 where it must not block.
+
+    redis-py gives up after socket_timeout, and Redis ends a block up to `BLOCK_ENDS_LATE_S` late.
+    """
+    timeout_s: float | None = _settings(redis).get("socket_timeout", 3 * LONGEST_BLOCK_S)
+    if timeout_s is None:
+        return LONGEST_BLOCK_S
+    return max(0.0, min(LONGEST_BLOCK_S, timeout_s / 2 - BLOCK_ENDS_LATE_S))
 
 
 def location(redis: Redis) -> str:

@@ -25,8 +25,8 @@ CHECK_IDS = 2000
 CHECK_EVERY_S = 2.0
 POLL_FIRST_S = 0.005
 POLL_LAST_S = 0.25
-# Redis rounds a shorter block, and one of zero lasts for ever.
-_SHORTEST_BLOCK_S = 0.01
+# A shorter block is not worth asking for, and one of zero lasts for ever.
+SHORTEST_BLOCK_S = 0.02
 
 
 class Completions:
@@ -95,8 +95,8 @@ class Completions:
         if hints:
             return hints
         block_s = min(longest_s, self._block_s)
-        if block_s < _SHORTEST_BLOCK_S:
-            time.sleep(min(longest_s, _SHORTEST_BLOCK_S))
+        if block_s < SHORTEST_BLOCK_S:
+            time.sleep(min(longest_s, SHORTEST_BLOCK_S))
             return []
         first = self.redis.blpop([self._key], timeout=round(block_s, 3))
         if first is None:

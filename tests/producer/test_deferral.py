@@ -93,6 +93,7 @@ def test_a_known_id_is_stored_once(client: Client, redis: Redis) -> None:
     for _ in range(2):
         assert client.submit("net", X, depends_on=first, job_id="mine").id == "mine"
     assert redis.hlen(keys.inputs("net")) == 2
+    assert sum(map(int, redis.hvals(keys.inputs("net")))) == int(redis.get(keys.input_bytes("net")) or 0)
 
 
 def test_many_may_depend_on_many(client: Client, redis: Redis) -> None:
