@@ -8,9 +8,11 @@ from typing import Any
 
 from redis import BlockingConnectionPool, Redis, RedisError
 from redis import exceptions as failures
+from redis.backoff import ExponentialWithJitterBackoff
 from redis.client import Pipeline
 from redis.cluster import RedisCluster
 from redis.connection import ConnectionPool
+from redis.retry import Retry
 from redis.sentinel import SentinelConnectionPool
 
 from tensorq.errors import ConfigError, RedisUnavailable
@@ -55,7 +57,7 @@ def binary_client(redis: Redis | str) -> Redis:
     """
     if isinstance(redis, str):
         try:
-            return Redis.from_url(redis, decode_responses=False)
+            return Redis.from_url(redis, decode_responses=False, retry=_retry())
         except ValueError:
             # Neither the text of the cause: urllib quotes the piece it stumbled over, which may be secret.
             raise ConfigError(
@@ -72,6 +74,14 @@ def binary_client(redis: Redis | str) -> Redis:
     if redis.connection is not None:
         return Redis(connection_pool=redis.connection_pool)
     return redis
+
+
+def _retry() -> Retry:
+    """Tries again after a lost connection, for about a second; ``from_url`` by itself does not.
+
+    What tensorq sends may be sent twice: its scripts know what they have done.
+    """
+    return Retry(ExponentialWithJitterBackoff(base=0.05, cap=0.5), retries=4)
 
 
 def block_limit_s(redis: Redis) -> float:

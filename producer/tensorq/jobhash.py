@@ -28,6 +28,9 @@ DEADLINE_MS = "tensorq_deadline_ms"
 EXECUTION = "tensorq_execution"
 SUSPECT = "tensorq_suspect"
 CRASHES = "tensorq_crashes"
+POISON = "tensorq_poison"
+# "1" where nothing was asked of the job, nor happened to it, that a claim must look up; absent otherwise.
+PLAIN = "tensorq_plain"
 
 STOCK_FUNCTION = "tensorq.stock.run"
 DEFAULT_TIMEOUT_S = 180  # RQ's own Queue.DEFAULT_TIMEOUT
@@ -67,6 +70,19 @@ class JobOptions:
     depends_on: Sequence[str] = field(default=())
     description: str | None = None
 
+    @property
+    def plain(self) -> bool:
+        """Whether a claim may skip the fields that few jobs have."""
+        asked = (
+            self.ttl_s,
+            self.result_ttl_s,
+            self.deadline,
+            self.on_success,
+            self.on_failure,
+            self.on_stopped,
+        )
+        return all(option is None for option in asked)
+
 
 @lru_cache(maxsize=1024)
 def stock_data(model: str) -> bytes:
@@ -90,6 +106,7 @@ def common_fields(model: str, client_id: str, options: JobOptions, at: datetime)
         CLIENT: client_id,
         AT_MS: int(at.timestamp() * 1000),
         "timeout": options.timeout_s,
+        **({PLAIN: 1} if options.plain else {}),
         "origin": queue_name(model, options.priority),
         "created_at": stamp,
         "enqueued_at": stamp,

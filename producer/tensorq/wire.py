@@ -127,7 +127,7 @@ def pack(tensors: Mapping[str, np.ndarray]) -> bytes:
         WireError: a limit is exceeded.
     """
     try:
-        kinds = tuple([(name, array.dtype, array.shape) for name, array in tensors.items()])
+        kinds = tuple([(name, a.dtype, a.shape, type(a)) for name, a in tensors.items()])
         layout = _packed.get(kinds)
     except (AttributeError, TypeError):
         kinds, layout = (), None
@@ -136,7 +136,9 @@ def pack(tensors: Mapping[str, np.ndarray]) -> bytes:
         layout = layout_of(
             tuple((name, a.dtype.str, a.shape) for name, a in zip(tensors, arrays, strict=True))
         )
-        if all(a.dtype is kind[1] for a, kind in zip(arrays, kinds, strict=False)) and kinds:
+        if kinds and all(
+            kind[1] is a.dtype and kind[3] is np.ndarray for a, kind in zip(arrays, kinds, strict=True)
+        ):
             if len(_packed) >= _KEPT_LAYOUTS:
                 _packed.clear()
             _packed[kinds] = layout
@@ -151,7 +153,7 @@ def pack(tensors: Mapping[str, np.ndarray]) -> bytes:
 
 
 # What `pack` has packed, by names, dtypes and shapes: dtypes that needed no conversion alone.
-_packed: dict[tuple[tuple[str, np.dtype, tuple[int, ...]], ...], Layout] = {}
+_packed: dict[tuple[tuple[str, np.dtype, tuple[int, ...], type], ...], Layout] = {}
 # What `unpack` has seen, by length. Entries are immutable.
 _seen: dict[int, Layout] = {}
 

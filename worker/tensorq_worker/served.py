@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 
 from tensorq.models import ModelInfo, ModelState
 from tensorq.submission import Limits
-from tensorq_engines import Engine, EngineOptions, ModelEntry, ModelLoadFailed, Repository, create_engine
+from tensorq_engines import (
+    Engine,
+    EngineOptions,
+    ModelEntry,
+    ModelLoadFailed,
+    ModelSettings,
+    Repository,
+    RepositoryError,
+    create_engine,
+)
 from tensorq_worker.intake import Intake, RowShapes
 from tensorq_worker.tiles import Run, Stage
 
@@ -23,31 +33,48 @@ class Served:
     """One model of this worker.
 
     Attributes:
-        entry: its folder and settings.
+        name: the model's name.
+        read: reads its folder and settings; raises RepositoryError while they are wrong.
         stages: waiting rows, by the shape of a row.
         state: as published.
         reason: why it failed.
     """
 
-    entry: ModelEntry
+    name: str
+    read: Callable[[], ModelEntry]
     options: EngineOptions
     stages: dict[RowShapes, Stage] = field(default_factory=dict)
     state: ModelState = ModelState.IDLE
     reason: str = ""
+    _entry: ModelEntry | None = None
     _engine: Engine | None = None
     _intake: Intake | None = None
     _retry_at: float = 0.0
     _cooldown_s: float = FIRST_COOLDOWN_S
 
     @property
-    def name(self) -> str:
-        """The model's name."""
-        return self.entry.name
+    def entry(self) -> ModelEntry:
+        """The model's folder and settings, as they were when first read whole.
+
+        Raises:
+            ModelLoadFailed: they are wrong.
+        """
+        if self._entry is None:
+            try:
+                self._entry = self.read()
+            except RepositoryError as exc:
+                raise ModelLoadFailed(str(exc)) from exc
+        return self._entry
+
+    @property
+    def settings(self) -> ModelSettings:
+        """The model's settings; the defaults while they cannot be read."""
+        return self._entry.settings if self._entry is not None else ModelSettings()
 
     @property
     def max_delay_ms(self) -> float:
         """How long rows may wait for company."""
-        return self.entry.settings.batching.max_delay_ms
+        return self.settings.batching.max_delay_ms
 
     @property
     def engine(self) -> Engine:
@@ -138,12 +165,12 @@ class Served:
 
     def info(self) -> ModelInfo:
         """What to publish of the model; without a signature while it cannot be described."""
-        queue, engine = self.entry.settings.queue, self._engine
+        queue, engine = self.settings.queue, self._engine
         return ModelInfo(
             name=self.name,
             signature=engine.signature if engine is not None else None,
             ladder=engine.ladder if engine is not None else (),
-            engine=engine.kind if engine is not None else self.entry.settings.engine,
+            engine=engine.kind if engine is not None else self.settings.engine,
             limits=Limits(queue.max_jobs, queue.max_bytes),
             state=self.state,
             reason=self.reason,
@@ -162,9 +189,13 @@ class Served:
 
 
 def open_models(repository: Repository, names: Iterable[str], options: EngineOptions) -> dict[str, Served]:
-    """The models to serve, by name; nothing is loaded.
+    """The models to serve, by name; nothing is loaded, and one that is wrong fails its own jobs alone.
 
     Raises:
-        UnknownModel: a name that the repository lacks; the message names those it has.
+        RepositoryError: the repository cannot be read, or lacks a name; the message suggests one.
     """
-    return {name: Served(repository.get(name), options) for name in names}
+    known = repository.names
+    for name in names:
+        if name not in known:
+            repository.get(name)
+    return {name: Served(name, partial(repository.get, name), options) for name in names}

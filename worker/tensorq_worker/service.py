@@ -88,8 +88,9 @@ class Service:
         )
         self._pulse = Pulse(
             [
-                Task("reaping", config.lease_s / 3, self._reap),
+                # In this order: after a pause the worker renews its own lapsed leases rather than reap them.
                 Task("beat", config.beat_s, self._beat),
+                Task("reaping", config.lease_s / 3, self._reap),
                 Task("publishing", PUBLISH_EVERY_S, self._publish),
                 Task("watchdog", 1.0, self._watch),
                 Task("sweeping", SWEEP_EVERY_S, self._sweep),
@@ -129,13 +130,19 @@ class Service:
         self._leases.end(held)
         return count
 
-    def close(self) -> None:
-        """Ends the threads; a tile that does not end within ten seconds is left behind."""
-        self._lanes.close(timeout_s=0.1 if self._stop.forced else 10.0)
+    def close(self) -> bool:
+        """Ends the threads, and unloads the models.
+
+        Returns:
+            False where a tile did not end within ten seconds: it runs on, and its model stays loaded.
+        """
+        ended = self._lanes.close(timeout_s=0.1 if self._stop.forced else 10.0)
         self._pulse.close()
         self._waker.close()
-        for served in self.models.values():
-            served.close()
+        if ended:
+            for served in self.models.values():
+                served.close()
+        return ended
 
     def _new_collector(self) -> Collector:
         return Collector(self._broker, self._leases, self.loop.tell, self._stop.wake.set)
@@ -169,13 +176,14 @@ class Service:
             self._register_again()
 
     def _register_again(self) -> None:
-        """Writes the worker's own record anew, after Redis lost it."""
+        """Writes the worker's own record and its models' anew, after Redis lost them."""
         worker = self._worker
         with self._redis.pipeline() as pipe:
             pipe.hset(worker.key, mapping={**worker.serialize(), "state": worker.get_state()})
             pipe.expire(worker.key, worker.worker_ttl + 60)
             worker_registration.register(worker, pipe)
             pipe.execute()
+        self._publish()
 
     def _reap(self) -> None:
         reaped = self._broker.reap(self.models, crash_cap=self._config.crash_cap)

@@ -101,15 +101,18 @@ class BatchWorker(BaseWorker):
         if with_scheduler:
             self._start_scheduler(burst, logging_level, date_format, log_format)
         self._install_signal_handlers()
+        fault: WorkerFault | None = None
         try:
             service.start()
             self._serve(service, burst, max_idle_time)
         except WorkerFault as exc:
             service.hand_back(keep_running=True)
-            _leave(os.EX_SOFTWARE, exc)
+            fault = exc
         finally:
-            service.close()
+            ended = service.close()
             self._goodbye()
+        if fault is not None or not ended:
+            _leave(os.EX_OK if fault is None else os.EX_SOFTWARE, fault, at_once=not ended)
         return service.loop.claimed_jobs > 0
 
     def clean_registries(self) -> None:
@@ -212,7 +215,8 @@ class BatchWorker(BaseWorker):
         if time.monotonic() - self._checked_at < CHECK_EVERY_S:
             return
         self._checked_at = time.monotonic()
-        suspended = bool(is_suspended(self.connection, self))
+        # Without a heartbeat, which maxmemory would refuse: the pulse sends those.
+        suspended = bool(is_suspended(self.connection))
         if suspended and not self._suspended:
             log.info("Worker %s: suspended, run `rq resume` to resume", self.name)
             self._note(WorkerStatus.SUSPENDED)
@@ -220,7 +224,11 @@ class BatchWorker(BaseWorker):
                 self._stop.request()
         self._suspended = suspended
         if self.should_run_maintenance_tasks:
-            self.run_maintenance_tasks()
+            try:
+                self.run_maintenance_tasks()
+            except RedisError as exc:
+                # Never in the way of the jobs that are held.
+                log.error("Worker %s: maintenance: Redis: %s", self.name, exc)
 
     def _note(self, state: WorkerStatus) -> None:
         if self._suspended and state is WorkerStatus.IDLE:
@@ -235,7 +243,17 @@ class BatchWorker(BaseWorker):
             log.error("Worker %s: could not say goodbye to Redis: %s", self.name, exc)
 
 
-def _leave(code: int, error: Exception) -> NoReturn:
-    """Ends the process with a message for people and a code for a supervisor."""
-    print(f"tensorq worker: {one_line(error)}", file=sys.stderr)
+def _leave(code: int, error: Exception | None, at_once: bool = False) -> NoReturn:
+    """Ends the process with a message for people and a code for a supervisor.
+
+    Args:
+        code: for the supervisor.
+        error: the message.
+        at_once: a thread is still in native code, upon which Python's own end would abort.
+    """
+    if error is not None:
+        print(f"tensorq worker: {one_line(error)}", file=sys.stderr, flush=True)
+    if at_once:
+        logging.shutdown()
+        os._exit(code)
     raise SystemExit(code)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import groupby
 from typing import Any, cast
 
 from redis import Redis
@@ -17,6 +18,7 @@ from tensorq import keys
 from tensorq.names import model_queues
 from tensorq.scripting import Argument, Script
 from tensorq.submission import INLINE_BYTES
+from tensorq.wire import MAX_PAYLOAD_BYTES
 from tensorq_worker.broker.claimed import Claimed, Want
 from tensorq_worker.broker.finished import Finished, Outcome
 
@@ -92,7 +94,7 @@ class Broker:
         for want in wants:
             args += (want.model, want.max_jobs, want.max_rows)
         reply = CLAIM(self.redis, [keys.claim(self.worker), self._executions, keys.WAKE], args)
-        claimed = [Claimed.from_reply(record) for record in reply]
+        claimed = [Claimed.from_reply(record, self.result_ttl_s) for record in reply]
         self._fetch_large(claimed)
         self._pending_token = None
         return claimed
@@ -125,13 +127,13 @@ class Broker:
         ]
         large = [done for done in jobs if len(done.result) > INLINE_BYTES]
         try:
-            args = head + [part for done in jobs for part in self._tail(done, INLINE_BYTES)]
+            args = [*head, *self._groups(jobs, INLINE_BYTES)]
             sets = [(*("SET", _staged(d), d.result), "EX", STAGED_TTL_S) for d in large]
             reply = FINISH.run_after(self.redis, sets, [(script_keys, args)])[0]
         except ResponseError:
             # SET is refused under maxmemory, and the script where a staged result is missing, but not the
             # script with all results inline, and it frees the inputs.
-            args = head + [part for done in jobs for part in self._tail(done, len(done.result))]
+            args = [*head, *self._groups(jobs, MAX_PAYLOAD_BYTES)]
             reply = FINISH(self.redis, script_keys, args)
         return [Outcome(code) for code in reply]
 
@@ -139,7 +141,7 @@ class Broker:
         """Renews the leases of jobs in flight and the worker's own life.
 
         Returns:
-            Whether the worker's own key is there still, and ids that are not this worker's any more.
+            Whether the worker is registered still, and ids that are not this worker's any more.
         """
         now_text, now_s = _now()
         args: list[Argument] = [
@@ -213,17 +215,14 @@ class Broker:
         args: list[Argument] = [keys.JOB, keys.INPUT, *job_ids]
         return cast(int, SWEEP(self.redis, [keys.inputs(model), keys.input_bytes(model)], args))
 
-    def _tail(self, done: Finished, inline_bytes: int) -> tuple[Argument, ...]:
-        job = done.job
-        return (
-            job.job_id,
-            job.queue,
-            job.token,
-            job.result_ttl_s if job.result_ttl_s is not None else self.result_ttl_s,
-            job.client,
-            f"{done.started_s:.6f}",
-            done.result if len(done.result) <= inline_bytes else b"",
-        )
+    def _groups(self, jobs: Sequence[Finished], inline_bytes: int) -> Iterator[Argument]:
+        for (queue, token, ttl_s, client, started_s), group in groupby(jobs, _shared):
+            members = list(group)
+            yield from (queue, token, self.result_ttl_s if ttl_s is None else ttl_s, client)
+            yield from (f"{started_s:.6f}", len(members))
+            for done in members:
+                yield done.job.job_id
+                yield done.result if len(done.result) <= inline_bytes else b""
 
     def _fetch_large(self, claimed: Sequence[Claimed]) -> None:
         large = [
@@ -243,6 +242,11 @@ class Broker:
 def _now() -> tuple[str, str]:
     now_s = time.time()
     return utcformat(datetime.fromtimestamp(now_s, UTC)), f"{now_s:.6f}"
+
+
+def _shared(done: Finished) -> tuple[str, str, int | None, str, float]:
+    job = done.job
+    return job.queue, job.token, job.result_ttl_s, job.client, done.started_s
 
 
 def _staged(done: Finished) -> str:

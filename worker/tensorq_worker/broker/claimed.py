@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from rq.defaults import DEFAULT_RESULT_TTL
+
 
 @dataclass(frozen=True, slots=True)
 class Want:
@@ -58,11 +60,20 @@ class Claimed:
     unusual: bool
 
     @classmethod
-    def from_reply(cls, reply: list[Any]) -> Claimed:
-        """Reads one record of claim.lua's reply; a field that is not a number counts as absent."""
+    def from_reply(cls, reply: list[Any], default_ttl_s: int = DEFAULT_RESULT_TTL) -> Claimed:
+        """Reads one record of claim.lua's reply; a field that is not a number counts as absent.
+
+        Args:
+            reply: the record.
+            default_ttl_s: how long the worker keeps results where the job does not say.
+        """
         job_id, queue, token, word, payload, fields = reply
-        (_, model, _, size, client, at_ms, timeout, _, deadline, ttl, *unusual, poison, _, _) = fields
-        result_ttl = None if ttl is None else _number(ttl, -2)
+        _, model, _, size, client, at_ms, timeout, *_ = fields
+        rare = fields[9:] if len(fields) > 9 else _NONE
+        _, deadline, ttl, *unusual, poison, _, _ = rare
+        said = _number(ttl, -2)
+        result_ttl = None if said == -2 else said
+        kept_s = default_ttl_s if result_ttl is None else result_ttl
         return cls(
             job_id.decode(),
             queue.decode(),
@@ -74,11 +85,15 @@ class Claimed:
             _number(at_ms),
             _number(timeout),
             _number(deadline),
-            result_ttl if result_ttl != -2 else None,
+            result_ttl,
             word == b"alone",
             _number(poison),
-            result_ttl == 0 or any(unusual),
+            kept_s == 0 or any(unusual),
         )
+
+
+# What a plain job has of the rare fields.
+_NONE: tuple[None, ...] = (None,) * 10
 
 
 def _number(text: bytes | None, default: int = 0) -> int:

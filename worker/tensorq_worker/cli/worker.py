@@ -20,8 +20,18 @@ from tensorq_worker.worker import BatchWorker
 @click.command(cls=Command)
 @click.argument("models", nargs=-1)
 @redis_option
-@click.option("--models", "models_dir", type=click.Path(path_type=Path), help="The model repository.")
-@click.option("--config", "config_file", type=click.Path(path_type=Path), help="A TOML file of settings.")
+@click.option(
+    "--models",
+    "models_dir",
+    type=click.Path(path_type=Path),
+    help="The model repository; also TENSORQ_MODELS.",
+)
+@click.option(
+    "--config",
+    "config_file",
+    type=click.Path(path_type=Path),
+    help="A TOML file of settings; also TENSORQ_CONFIG.",
+)
 @click.option("--name", help="The worker's name.")
 @click.option("--burst", is_flag=True, help="End when the queues are empty.")
 @click.option("--max-jobs", type=click.IntRange(1), help="End after this many jobs.")

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 from tensorq.errors import TensorqError
 from tensorq.names import parse_queue
@@ -116,32 +117,39 @@ class BatchLoop:
         return IDLE_TICK_MS if soonest is None else min(soonest, IDLE_TICK_MS)
 
     def _claim(self, claiming: bool) -> bool:
-        wants = self._wants() if claiming else []
-        if not wants and not self._broker.claim_pending:
-            return False
-        claimed = self._broker.claim(wants)
-        self._leases.add(claimed)
-        self.claimed_jobs += len(claimed)
-        for job in claimed:
-            try:
-                self._admit(job)
-            except Exception as exc:
-                if not isinstance(exc, TensorqError):
-                    log.exception("admitting job %s", job.job_id)
-                self._fail(job, exc)
-        return bool(claimed)
+        worked = False
+        for wants in self._wants(claiming):
+            claimed = self._broker.claim(wants)
+            self._leases.add(claimed)
+            self.claimed_jobs += len(claimed)
+            for job in claimed:
+                try:
+                    self._admit(job)
+                except Exception as exc:
+                    if not isinstance(exc, TensorqError):
+                        log.exception("admitting job %s", job.job_id)
+                    self._fail(job, exc)
+            worked |= bool(claimed)
+        return worked
 
-    def _wants(self) -> list[Want]:
-        left = None if self._max_jobs is None else self._max_jobs - self.claimed_jobs
+    def _wants(self, claiming: bool) -> Iterator[list[Want]]:
+        """What to claim: in one call, unless models share a bound, which idle ones must not use up."""
         wants = []
-        for served in self._models.values():
+        for served in self._models.values() if claiming else ():
             rows = self._prefetch_tiles * served.largest - served.staged_rows
-            jobs = rows if left is None else min(rows, left)
             # Half a tile at least, or a full stage would cost a claim for each job that leaves it.
-            if rows >= max(1, served.largest // 2) and jobs > 0:
-                wants.append(Want(served.name, jobs, rows))
-                left = None if left is None else left - jobs
-        return wants
+            if rows >= max(1, served.largest // 2):
+                wants.append(Want(served.name, rows, rows))
+        if self._max_jobs is None:
+            if wants or self._broker.claim_pending:
+                yield wants
+            return
+        if self._broker.claim_pending:
+            yield []
+        for want in wants:
+            left = self._max_jobs - self.claimed_jobs
+            if left > 0:
+                yield [replace(want, max_jobs=min(want.max_jobs, left))]
 
     def _admit(self, job: Claimed) -> None:
         if not job.model:

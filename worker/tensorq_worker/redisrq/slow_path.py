@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from redis import Redis
 from redis.client import Pipeline
+from redis.exceptions import RedisError
 from rq.callbacks import execute_stopped_callback, execute_success_callback
 from rq.exceptions import NoSuchJobError
 from rq.executions import Execution
@@ -26,11 +27,11 @@ from tensorq import jobhash, keys
 from tensorq.cancellation import DISCARD, DONE_TTL_S
 from tensorq.errors import RedisUnavailable, TensorqError
 from tensorq_worker.broker import Claimed
-from tensorq_worker.errors import LeaseLost
+from tensorq_worker.errors import LeaseLost, PoisonJob
 from tensorq_worker.leases import Leases
 from tensorq_worker.redisrq.fence import Fence, FencedRedis
 from tensorq_worker.redisrq.serializer import WriteOnly
-from tensorq_worker.redisrq.stored_job import fetch
+from tensorq_worker.redisrq.stored_job import bare, fetch
 
 FAILED_INPUT_TTL_S = 7 * 24 * 3600
 
@@ -69,9 +70,12 @@ class SlowPath:
             error = _alone(error)
 
         def act(worker: BaseWorker, stored: Job, queue: Queue, execution: Execution) -> None:
+            if isinstance(error, PoisonJob):
+                # It had its tries, and each costs a worker process. The hash keeps the user's for a requeue.
+                stored.retries_left = 0
             worker._finalize_failure(stored, queue, execution, (type(error), error, error.__traceback__))
 
-        self._end(job, act, self._after_failure)
+        self._end_surely(job, act)
 
     def stop(self, job: Claimed) -> None:
         """Ends a job that RQ's stop-job was asked for, as RQ's own worker does."""
@@ -86,7 +90,7 @@ class SlowPath:
             text = "Job stopped by user, tile's rows dropped."
             worker.handle_job_failure(stored, queue=queue, exc_string=text, execution=execution)
 
-        self._end(job, act, self._after_failure)
+        self._end_surely(job, act)
 
     def succeed(self, job: Claimed, outputs: Mapping[str, np.ndarray], result: bytes) -> None:
         """Finishes a job with its success callback first, as RQ does; a callback that raises fails it.
@@ -123,27 +127,46 @@ class SlowPath:
 
         try:
             self._end(job, act, store)
+        except (RedisError, RedisUnavailable):
+            raise
         except _CallbackRaised as exc:
             self.fail(job, exc.error)
+        except Exception as exc:
+            # RQ stumbled over what the job's hash says.
+            self.fail(job, exc)
 
     def call(self, job: Claimed) -> None:
         """Runs a function job the way RQ's SimpleWorker does, unpickling and all."""
         worker = self._worker
         try:
             stored = worker.job_class.fetch(job.job_id, connection=self._redis, serializer=worker.serializer)
-        except NoSuchJobError:
-            log.warning("job %s was deleted before it could run", job.job_id)
-        else:
             queue = worker.queue_class(job.queue, connection=self._redis, serializer=worker.serializer)
             worker.perform_job(stored, queue, self._execution(job, stored))
+        except RedisError:
+            raise
+        except NoSuchJobError:
+            log.warning("job %s was deleted before it could run", job.job_id)
+        except Exception as exc:
+            # RQ stumbled over what the job's hash says.
+            self.fail(job, exc)
         self._leases.end([job])
 
-    def _end(self, job: Claimed, act: Any, extra: Any) -> None:
+    def _end_surely(self, job: Claimed, act: Any) -> None:
+        """Ends a job without a result; where RQ stumbles over what its hash says, without that."""
+        try:
+            self._end(job, act, self._after_failure)
+        except (RedisError, RedisUnavailable):
+            raise
+        except Exception:
+            log.exception("job %s: RQ stumbles over what its hash says", job.job_id)
+            self._end(job, act, self._after_failure, read=bare)
+
+    def _end(self, job: Claimed, act: Any, extra: Any, read: Any = fetch) -> None:
         stored: Job | None = None
         fence = Fence(job, lambda pipe: extra(pipe, stored))
         try:
             fence.check(self._redis)
-            stored = fetch(self._redis, job, self._worker.job_class)
+            stored = read(self._redis, job, self._worker.job_class)
             queue = self._worker.queue_class(job.queue, connection=self._redis, serializer=WriteOnly)
             # A shallow copy, so that only this act's pipelines are fenced.
             shadow = copy.copy(self._worker)
@@ -171,7 +194,7 @@ class SlowPath:
         job = self._leases.get(stored.id)
         if job is None or not job.model:
             return
-        pipe.hdel(keys.job(job.job_id), jobhash.SUSPECT, jobhash.CRASHES, "tensorq_poison")
+        pipe.hdel(keys.job(job.job_id), jobhash.PLAIN, jobhash.SUSPECT, jobhash.CRASHES, jobhash.POISON)
         if stored.get_status(refresh=False) in (JobStatus.QUEUED, JobStatus.SCHEDULED):
             return
         ttl = stored.failure_ttl

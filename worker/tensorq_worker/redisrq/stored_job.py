@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from functools import partial
 
 from redis import Redis
 from redis.client import Pipeline
 from redis.exceptions import RedisError
-from rq.exceptions import NoSuchJobError
 from rq.job import Job, JobStatus
+from rq.utils import now
 
 from tensorq import jobhash, keys
 from tensorq_worker.broker import Claimed
 from tensorq_worker.errors import LeaseLost
 from tensorq_worker.redisrq.serializer import WriteOnly
+
+log = logging.getLogger("rq.worker")
 
 # What RQ parses: a hash written by hand may hold anything there, and its job must still be failed.
 _PARSED = (
@@ -23,11 +26,12 @@ _PARSED = (
     *("created_at", "enqueued_at", "started_at", "ended_at", "last_heartbeat", "allow_dependency_failures"),
     *("enqueue_at_front", "enqueue_at_front_on_retry", "dependency_ids", "dependency_id", "description"),
     *("exc_info", "result", "group_id", "worker_name"),
+    *("success_callback_name", "failure_callback_name", "stopped_callback_name"),
 )
 
 
 def fetch(redis: Redis, job: Claimed, job_class: type[Job]) -> Job:
-    """Reads a leased job.
+    """Reads a leased job; one that RQ cannot read is bared.
 
     Raises:
         LeaseLost: its hash is gone.
@@ -37,7 +41,34 @@ def fetch(redis: Redis, job: Claimed, job_class: type[Job]) -> Job:
     except RedisError:
         raise
     except Exception:
-        stored = _fetch_mended(redis, job, job_class)
+        return bare(redis, job, job_class)
+    return _led_by(job, stored)
+
+
+def bare(redis: Redis, job: Claimed, job_class: type[Job]) -> Job:
+    """A leased job without anything that RQ parses or acts upon, which its hash loses too.
+
+    Raises:
+        LeaseLost: its hash is gone.
+    """
+    key = keys.job(job.job_id)
+    if redis.hget(key, "status") is None:
+        raise LeaseLost(f"job {job.job_id}: its hash is gone")
+    log.warning("job %s: RQ cannot read its hash; what it would act upon there is dropped", job.job_id)
+    redis.hdel(key, *_PARSED)
+    redis.hsetnx(key, "data", jobhash.stock_data(job.model))
+    redis.hset(key, "origin", job.queue)
+    stored = job_class(connection=redis, serializer=WriteOnly)
+    # Not by its constructor, which refuses what is no id of RQ's.
+    stored._id = job.job_id
+    stored.restore({b"data": jobhash.stock_data(job.model), b"status": b"started"})
+    return _led_by(job, stored)
+
+
+def _led_by(job: Claimed, stored: Job) -> Job:
+    """Sets what the lease knows better than the hash."""
+    stored.origin = job.queue
+    stored.started_at = stored.started_at or now()
     # What `data` says, without reading it: RQ's logs and handlers ask for the name.
     stored._func_name = jobhash.STOCK_FUNCTION if job.model else "(function not read)"
     stored._instance, stored._args, stored._kwargs = None, (job.model,), {}
@@ -53,16 +84,3 @@ def _set_status(stored: Job, status: JobStatus, pipeline: Pipeline | None = None
     stored._status = status
     if pipeline is not None:
         pipeline.hset(stored.key, "status", status)
-
-
-def _fetch_mended(redis: Redis, job: Claimed, job_class: type[Job]) -> Job:
-    key = keys.job(job.job_id)
-    if redis.hget(key, "status") is None:
-        raise LeaseLost(f"job {job.job_id}: its hash is gone")
-    redis.hdel(key, *_PARSED)
-    redis.hsetnx(key, "data", jobhash.stock_data(job.model))
-    redis.hset(key, "origin", job.queue)
-    try:
-        return job_class.fetch(job.job_id, connection=redis, serializer=WriteOnly)
-    except NoSuchJobError as exc:
-        raise LeaseLost(f"job {job.job_id}: its hash is gone") from exc

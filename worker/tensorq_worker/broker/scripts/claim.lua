@@ -3,7 +3,8 @@
 -- ARGV: rq prefixes (job, queue, wip, execution, executions), input prefix, worker, token, lease in s,
 --       lease offset, now as RQ writes times, now in epoch seconds, max bytes, inline bytes, aging in ms,
 --       then a model: name, max jobs, max rows
--- Reply: a job: id, queue, token, status word, payload or false, then the FIELDS below
+-- Reply: a job: id, queue, token, status word, payload or false, then the FIELDS below; of a job marked as
+--        plain, which has none of the others, only the first 9
 --        status words: ok, foreign (not a tensorq job), alone (a suspect)
 -- A repeat with the token of the last claim returns that batch again: redis-py retries a command whose
 -- reply was lost, and a batch popped by the first try must not be forgotten.
@@ -13,13 +14,21 @@ local now_text, now_epoch = ARGV[11], ARGV[12]
 local max_bytes, inline_bytes, aging = tonumber(ARGV[13]), tonumber(ARGV[14]), tonumber(ARGV[15])
 local FIELDS = {
   'status', 'tensorq_model', 'tensorq_rows', 'tensorq_bytes', 'tensorq_client', 'tensorq_at_ms', 'timeout',
-  'tensorq_suspect', 'tensorq_deadline_ms', 'result_ttl', 'success_callback_name', 'webhooks',
-  'repeats_left', 'rate_limit_key', 'tensorq_poison', 'ttl', 'ended_at'
+  'tensorq_plain', 'group_id', 'tensorq_suspect', 'tensorq_deadline_ms', 'result_ttl',
+  'success_callback_name', 'webhooks', 'repeats_left', 'rate_limit_key', 'tensorq_poison', 'ttl', 'ended_at'
 }
-local STATUS, MODEL, ROWS, BYTES, AT, SUSPECT, TTL, ENDED = 1, 2, 3, 4, 6, 8, 16, 17
+local STATUS, MODEL, ROWS, BYTES, PLAIN, SAVED, SUSPECT, TTL, ENDED = 1, 2, 3, 4, 8, 9, 10, 18, 19
 local reply = {}
 
 local small, places = {}, {}
+
+-- A field that is absent costs as much as the whole hash is long, and most jobs lack all of the later ones.
+local function read(id)
+  local fields = redis.call('HMGET', JOB .. id, unpack(FIELDS, 1, SAVED))
+  -- RQ's Job.save always writes a group_id: somebody may have asked for more since the job was submitted.
+  if fields[PLAIN] == '1' and not fields[SAVED] then return fields end
+  return redis.call('HMGET', JOB .. id, unpack(FIELDS))
+end
 
 local function record(id, queue, fields)
   local word = 'ok'
@@ -46,22 +55,32 @@ if redis.call('GET', KEYS[1]) == token then
     local id, execution = member:match('^(.*):([^:]*)$')
     if execution == token then
       local queue = redis.call('HGET', JOB .. id, 'origin')
-      if queue then record(id, queue, redis.call('HMGET', JOB .. id, unpack(FIELDS))) end
+      if queue then record(id, queue, read(id)) end
     end
   end
   return with_payloads()
 end
 
+-- A first write that memory limits do not refuse lets the rest run under maxmemory: a claim must go on there,
+-- for it is by finishing jobs that their inputs go.
+redis.call('UNLINK', KEYS[1] .. ':')
+
 local time = redis.call('TIME')
 local expiry = tonumber(time[1]) + lease
 local marked, members, bytes, wip = false, {}, 0, {}
+-- As text: Lua's numbers are written out anew at each call. Ours are out of the reach of stock cleanup; a
+-- function job keeps RQ's own rules.
+local our_score, plain_score = string.format('%.0f', expiry + offset), string.format('%.0f', expiry)
+local registry_score = string.format('%.0f', expiry + 120)
+local execution_ttl, registry_ttl = string.format('%.0f', lease + 60), string.format('%.0f', lease + 120)
 
 local function lease_to_us(id, queue, fields)
   if not marked then
     redis.call('SET', KEYS[1], token, 'EX', 3600)
     marked = true
   end
-  local job, execution, member = JOB .. id, EXECUTION .. id .. ':' .. token, id .. ':' .. token
+  local job, member = JOB .. id, id .. ':' .. token
+  local execution = EXECUTION .. member
   redis.call('HSET', job, 'status', 'started', 'started_at', now_text, 'last_heartbeat', now_text,
     'worker_name', worker)
   -- One with a ttl, or requeued after a failure whose ttl it still has.
@@ -71,16 +90,15 @@ local function lease_to_us(id, queue, fields)
   end
   redis.call('HSET', execution, 'id', token, 'job_id', id, 'created_at', now_epoch, 'last_heartbeat',
     now_epoch, 'worker_name', worker)
-  redis.call('EXPIRE', execution, lease + 60)
-  redis.call('ZADD', EXECUTIONS .. id, expiry + 120, token)
-  redis.call('EXPIRE', EXECUTIONS .. id, lease + 120)
-  -- Ours are out of the reach of stock cleanup; a function job keeps RQ's own rules.
+  redis.call('EXPIRE', execution, execution_ttl)
+  redis.call('ZADD', EXECUTIONS .. id, registry_score, token)
+  redis.call('EXPIRE', EXECUTIONS .. id, registry_ttl)
   local scores = wip[queue]
   if not scores then
     scores = {}
     wip[queue] = scores
   end
-  scores[#scores + 1] = fields[MODEL] and (expiry + offset) or expiry
+  scores[#scores + 1] = fields[MODEL] and our_score or plain_score
   scores[#scores + 1] = member
   members[#members + 1] = member
 end
@@ -107,9 +125,10 @@ for i = 16, #ARGV, 3 do
     if full or jobs >= max_jobs then break end
     local queue, popped = head[1], 0
     for _, id in ipairs(redis.call('LRANGE', QUEUE .. queue, 0, max_jobs - jobs - 1)) do
-      local fields = redis.call('HMGET', JOB .. id, unpack(FIELDS))
-      if fields[STATUS] ~= 'queued' then
-        popped = popped + 1  -- deleted, cancelled or running elsewhere: only the id was left here
+      local fields = read(id)
+      if fields[STATUS] ~= 'queued' or id:find('[\128-\255]') then
+        -- Deleted, cancelled or running elsewhere, only the id was left here; or no id that RQ would take.
+        popped = popped + 1
       else
         local row_count, size = tonumber(fields[ROWS]) or 1, tonumber(fields[BYTES]) or 0
         local single = not fields[MODEL] or fields[SUSPECT]

@@ -2,8 +2,8 @@
 -- KEYS: worker, worker's executions, index of inputs, counter of input bytes, stats of the model
 -- ARGV: rq prefixes (job, wip, finished, execution, executions, results), ours (input, result, staged,
 --       done), worker, now as RQ writes times, now in epoch seconds, limit of a completion list,
---       tiles, padding rows, rows, busy seconds, then a job: id, queue, token, result ttl in s, client,
---       started in epoch seconds, packed result (empty: it lies under the staged key)
+--       tiles, padding rows, rows, busy seconds, then groups of jobs: queue, token, result ttl in s, client,
+--       started in epoch seconds, how many, and a job: id, packed result (empty: under the staged key)
 -- Reply, a job: 1 finished, 2 finished before (a repeat), 0 not ours any more, 3 has dependents: not done
 -- here, 4 cancelled meanwhile: result dropped. An error, with nothing written, where a staged result is gone
 local JOB, WIP, FINISHED, EXECUTION, EXECUTIONS, RESULTS =
@@ -17,10 +17,29 @@ local done, ended_of, count, repeated = {}, {}, 0, false
 -- A first write that memory limits do not refuse lets the rest run under maxmemory: results must get out.
 redis.call('UNLINK', STAGED)
 
+-- Places in ARGV of each job's id, and its group.
+local places, groups = {}, {}
+local at = 19
+while at <= #ARGV do
+  local ttl = tonumber(ARGV[at + 2])
+  local group = {
+    queue = ARGV[at], token = ARGV[at + 1], suffix = ':' .. ARGV[at + 1], ttl = ARGV[at + 2],
+    client = ARGV[at + 3], started = ARGV[at + 4], forever = ttl < 0,
+    expiry = ttl < 0 and '+inf' or string.format('%.6f', now + ttl)
+  }
+  local last = at + 4 + 2 * tonumber(ARGV[at + 5])
+  for place = at + 6, last, 2 do
+    places[#places + 1] = place
+    groups[#groups + 1] = group
+  end
+  at = last + 2
+end
+
 -- Lua keeps what was written before an error, so what may be missing is looked for first.
-for i = 19, #ARGV, 7 do
-  if ARGV[i + 6] == '' and redis.call('EXISTS', STAGED .. ARGV[i] .. ':' .. ARGV[i + 2]) == 0 then
-    return redis.error_reply('UNSTAGED the result of job ' .. ARGV[i] .. ' is not there: send it inline')
+for n, place in ipairs(places) do
+  local id = ARGV[place]
+  if ARGV[place + 1] == '' and redis.call('EXISTS', STAGED .. id .. groups[n].suffix) == 0 then
+    return redis.error_reply('UNSTAGED the result of job ' .. id .. ' is not there: send it inline')
   end
 end
 
@@ -52,9 +71,9 @@ end
 
 -- The fence, for all jobs at once: a stock cancel or delete, and a reaper, take the entry out of rq:wip.
 local held, of_queue, dependents = {}, {}, {}
-for i = 19, #ARGV, 7 do
-  append(of_queue, ARGV[i + 1], ARGV[i] .. ':' .. ARGV[i + 2])
-  dependents[#dependents + 1] = JOB .. ARGV[i] .. ':dependents'
+for n, place in ipairs(places) do
+  append(of_queue, groups[n].queue, ARGV[place] .. groups[n].suffix)
+  dependents[#dependents + 1] = JOB .. ARGV[place] .. ':dependents'
 end
 for queue, list in pairs(of_queue) do
   for first = 1, #list, 1000 do
@@ -80,10 +99,10 @@ local function not_held(id, queue, token, member)
   return state[1] and 4 or 0
 end
 
-for i = 19, #ARGV, 7 do
-  local id, queue, token, ttl = ARGV[i], ARGV[i + 1], ARGV[i + 2], tonumber(ARGV[i + 3])
-  local client, started, result = ARGV[i + 4], ARGV[i + 5], ARGV[i + 6]
-  local job, member = JOB .. id, id .. ':' .. token
+for n, place in ipairs(places) do
+  local id, result, group = ARGV[place], ARGV[place + 1], groups[n]
+  local queue, token, ttl = group.queue, group.token, group.ttl
+  local job, member = JOB .. id, id .. group.suffix
   local outcome = 1
   if not held[member] then
     outcome = not_held(id, queue, token, member)
@@ -94,25 +113,24 @@ for i = 19, #ARGV, 7 do
   if outcome == 1 then
     if result == '' then
       redis.call('RENAME', STAGED .. member, RESULT .. id)
-    elseif ttl < 0 then
+    elseif group.forever then
       redis.call('SET', RESULT .. id, result)
     else
       redis.call('SET', RESULT .. id, result, 'EX', ttl)
     end
     redis.call('HSET', job, 'status', 'finished', 'ended_at', now_text, 'tensorq_execution', token)
     redis.call('XADD', RESULTS .. id, 'MAXLEN', '~', 10, '*', 'type', 1, 'worker_name', worker,
-      'execution_id', token, 'execution_started_at', started, 'execution_ended_at', now_epoch)
-    if ttl < 0 then
+      'execution_id', token, 'execution_started_at', group.started, 'execution_ended_at', now_epoch)
+    if group.forever then
       if result == '' then redis.call('PERSIST', RESULT .. id) end
       redis.call('PERSIST', RESULTS .. id)
-      append(finished, queue, '+inf', id)
     else
       if result == '' then redis.call('EXPIRE', RESULT .. id, ttl) end
       redis.call('EXPIRE', job, ttl)
       redis.call('EXPIRE', RESULTS .. id, ttl)
-      append(finished, queue, now + ttl, id)
     end
-    if client ~= '' then append(done, client, id) end
+    append(finished, queue, group.expiry, id)
+    if group.client ~= '' then append(done, group.client, id) end
     end_lease(id, queue, token, member)
     held[member] = nil
     count = count + 1

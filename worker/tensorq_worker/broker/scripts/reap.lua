@@ -43,6 +43,7 @@ for i = 11, #ARGV do
         local word = 'returned'
         if was_running(worker, id) then
           word = 'suspect'
+          redis.call('HDEL', job, 'tensorq_plain')
           local crashes = (tonumber(state[4]) or 0) + (state[3] and 1 or 0)
           if crashes >= cap then
             word = 'poison'

@@ -1,0 +1,92 @@
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from tensorq.errors import ConfigError
+from tensorq_worker.config import WorkerConfig, load_config
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "worker.toml"
+
+    def write(text: str) -> Path:
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def test_the_defaults_need_only_a_repository():
+    config = load_config({"models": Path("m")}, {})
+    assert config == WorkerConfig(models=Path("m"))
+    assert (config.lanes, config.eager, config.allow_functions) == (1, True, False)
+
+
+def test_command_line_then_environment_then_file_then_default(file):
+    path = file('models = "file"\nlanes = 2\nslots = 3\nthreads = 4\n')
+    environment = {"TENSORQ_LANES": "5", "TENSORQ_SLOTS": "6"}
+    config = load_config({"lanes": 7, "slots": None}, environment, path)
+    assert (config.lanes, config.slots, config.threads, config.lease_s) == (7, 6, 4, 90)
+    assert config.models == Path("file")
+
+
+def test_the_file_may_be_named_by_the_environment(file):
+    path = str(file('models = "m"\nlanes = 2\n'))
+    assert load_config({}, {"TENSORQ_CONFIG": path}).lanes == 2
+
+
+def test_the_command_lines_file_beats_the_environments(file):
+    path = file('models = "m"\n')
+    assert load_config({}, {"TENSORQ_CONFIG": "/nowhere"}, path).models == Path("m")
+
+
+def test_the_process_environment_is_read_where_none_is_given(monkeypatch):
+    monkeypatch.setenv("TENSORQ_MODELS", "here")
+    assert load_config({}).models == Path("here")
+
+
+@pytest.mark.parametrize(
+    ("word", "value"), [("false", False), ("0", False), ("no", False), ("true", True), ("1", True)]
+)
+def test_booleans_in_the_environment_are_read_by_their_words(word, value):
+    environment = {"TENSORQ_MODELS": "m", "TENSORQ_EAGER": word, "TENSORQ_ALLOW_FUNCTIONS": word}
+    config = load_config({}, environment)
+    assert (config.eager, config.allow_functions) == (value, value)
+
+
+def test_no_repository_says_how_to_give_one():
+    with pytest.raises(ConfigError, match="give --models DIR or set TENSORQ_MODELS"):
+        load_config({}, {})
+
+
+def test_every_malformed_value_names_where_it_came_from(file):
+    path = file('models = "m"\nlanes = "two"\nlanez = 3\nwhatever = 1\n')
+    with pytest.raises(ConfigError) as caught:
+        load_config({"lease_s": 1}, {"TENSORQ_EAGER": "perhaps"}, path)
+    message = str(caught.value)
+    assert f"{path}: lanes: got 'two': input should be a valid integer" in message
+    assert f"{path}: lanez: unknown key; did you mean 'lanes'?" in message
+    assert f"{path}: whatever: unknown key; remove it" in message
+    assert "--lease-s: got 1: input should be greater than or equal to 3" in message
+    assert "TENSORQ_EAGER: got 'perhaps': input should be a valid boolean" in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize("text", ["models = ", "\x00", "[models]\n[models]"])
+def test_a_file_that_is_no_toml_is_named(file, text):
+    path = file(text)
+    with pytest.raises(ConfigError, match=f"{path}: cannot be read as TOML"):
+        load_config({}, {}, path)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(ConfigError, match="nowhere"):
+        load_config({}, {}, tmp_path / "nowhere")
+
+
+def test_a_config_does_not_change():
+    config = WorkerConfig(models=Path("m"))
+    with pytest.raises(ValidationError, match="frozen"):
+        config.lanes = 2

@@ -1,0 +1,49 @@
+import numpy as np
+import pytest
+
+from fixtures.jobs import empty_run
+
+NAMES = ["y"]
+
+
+def outputs(start, stop):
+    return {"y": np.arange(start, stop, dtype=np.float32)[:, None]}
+
+
+def test_a_job_of_one_part_gets_the_very_arrays():
+    given = outputs(0, 3)
+    assert empty_run(3).collect(0, 3, given, NAMES)["y"] is given["y"]
+
+
+def test_parts_are_put_together_in_whatever_order_they_come():
+    run = empty_run(6)
+    assert run.collect(4, 6, outputs(4, 6), NAMES) is None
+    assert run.collect(0, 2, outputs(0, 2), NAMES) is None
+    np.testing.assert_array_equal(run.collect(2, 4, outputs(2, 4), NAMES)["y"], outputs(0, 6)["y"])
+
+
+def test_parts_are_copied_because_their_slot_is_used_again():
+    run, given = empty_run(2), outputs(0, 1)
+    run.collect(0, 1, given, NAMES)
+    given["y"][...] = -1
+    np.testing.assert_array_equal(run.collect(1, 2, outputs(1, 2), NAMES)["y"], outputs(0, 2)["y"])
+
+
+def test_a_part_that_is_brought_twice_counts_once():
+    run = empty_run(3)
+    assert run.collect(0, 2, outputs(0, 2), NAMES) is None
+    assert run.collect(0, 2, outputs(0, 2), NAMES) is None
+    assert run.collect(2, 3, outputs(2, 3), NAMES) is not None
+
+
+def test_outputs_of_the_signature_alone_are_kept():
+    whole = empty_run(2).collect(0, 2, {**outputs(0, 2), "extra": np.zeros(2)}, NAMES)
+    assert list(whole) == NAMES
+
+
+def test_knows_how_long_it_has_been_here(monkeypatch):
+    clock = [100.0]
+    monkeypatch.setattr("tensorq_worker.tiles.run.time.monotonic", lambda: clock[0])
+    run = empty_run(1)
+    clock[0] += 0.25
+    assert run.staged_ms() == pytest.approx(250)
