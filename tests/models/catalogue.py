@@ -112,8 +112,11 @@ def slow(steps: int = 24, width: int = 384) -> onnx.ModelProto:
     return build(nodes, {"x": (f32, ["N", width])}, {"y": (f32, ["N", width])}, {"rotate": rotate})
 
 
-def nap(width: int = 256) -> onnx.ModelProto:
-    """x f32[N, 1] -> y = x, after as many matrix products as the greatest x says; about a millisecond each."""
+def nap(width: int = 256, fails: bool = False) -> onnx.ModelProto:
+    """x f32[N, 1] -> y = x, after as many matrix products as the greatest x says, of 0.1 to 1 ms each.
+
+    With ``fails`` it fails after them.
+    """
     rotate = np.roll(np.eye(width, dtype=np.float32), 1, axis=1)
     f32, i64, flag = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
     turn = [helper.make_node("MatMul", ["v", "rotate"], ["w"]), helper.make_node("Identity", ["go"], ["on"])]
@@ -136,9 +139,13 @@ def nap(width: int = 256) -> onnx.ModelProto:
         helper.make_node("Loop", ["steps", "true", "rotate"], ["turned"], body=body),
         helper.make_node("ReduceSum", ["turned"], ["sum"], keepdims=0),
         helper.make_node("Sub", ["sum", "sum"], ["zero"]),
-        helper.make_node("Add", ["x", "zero"], ["y"]),
+        helper.make_node("Add", ["x", "zero"], ["z"]),
+        helper.make_node("Cast", ["zero"], ["first"], to=i64),
+        helper.make_node("Sub", ["first", "past" if fails else "first"], ["index"]),
+        helper.make_node("Gather", ["one", "index"], ["factor"]),
+        helper.make_node("Mul", ["z", "factor"], ["y"]),
     ]
-    weights = {"rotate": rotate, "true": np.array(True)}
+    weights = {"rotate": rotate, "true": np.array(True), "one": np.float32([1]), "past": np.int64(9)}
     return build(nodes, {"x": (f32, ["N", 1])}, {"y": (f32, ["N", 1])}, weights)
 
 

@@ -110,9 +110,7 @@ def test_a_pause_past_the_lease_loses_nothing(
     assert worker.stop() == 0
 
 
-def test_a_backlog_that_fills_redis_drains(
-    redis: Redis, client: Client, workers: Workers
-) -> None:
+def test_a_backlog_that_fills_redis_drains(redis: Redis, client: Client, workers: Workers) -> None:
     # Results of this size are SET beside the script, which memory limits refuse.
     wide = [{"x": np.full((1, 30_000), n, np.float32)} for n in range(60)]
     worker = start_faulty(workers, "--name", "w", tile_s="0.2")

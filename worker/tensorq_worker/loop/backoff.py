@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 
+from redis.exceptions import RedisError, ResponseError
+
 log = logging.getLogger("rq.worker")
 
 
@@ -25,3 +27,8 @@ class Backoff:
         stopped = stop.wait(self._pause_s)
         self._pause_s = min(2 * self._pause_s, self._longest_s)
         return not stopped
+
+
+def wrong_type(error: RedisError) -> bool:
+    """Tells whether somebody's key of another type is in the way: no waiting mends that."""
+    return isinstance(error, ResponseError) and "WRONGTYPE" in str(error)

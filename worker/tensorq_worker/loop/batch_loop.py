@@ -10,11 +10,14 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
+from redis.exceptions import ResponseError
+
 from tensorq.errors import TensorqError
 from tensorq.names import parse_queue
 from tensorq_worker.broker import Broker, Claimed, Want
 from tensorq_worker.errors import FunctionRefused, PoisonJob
 from tensorq_worker.leases import Leases
+from tensorq_worker.loop.backoff import wrong_type
 from tensorq_worker.loop.lanes import Lanes
 from tensorq_worker.loop.launched import Event, JobEnded, TileEnded
 from tensorq_worker.loop.launcher import Launcher, refuse_late
@@ -69,7 +72,7 @@ class BatchLoop:
         self._launcher = Launcher(broker, models, lanes, self._fail)
         self._events: deque[Event] = deque()
         # Acts that need several round trips, in order; one that Redis interrupts is fenced and run again.
-        self._errands: deque[Callable[[], None]] = deque()
+        self._errands: deque[tuple[Claimed, Callable[[], None]]] = deque()
         self.claimed_jobs = 0
 
     def tell(self, event: Event) -> None:
@@ -176,7 +179,7 @@ class BatchLoop:
                 "this queue's worker runs tensorq jobs only, and this is a function call; submit tensors "
                 "with tensorq.Client, or start the worker with --allow-functions"
             )
-        self._errands.append(lambda: self._slow.call(job))
+        self._errands.append((job, lambda: self._slow.call(job)))
 
     def _fail(self, job: Claimed, error: Exception) -> None:
         run = self._leases.run_of(job)
@@ -185,14 +188,22 @@ class BatchLoop:
                 return
             run.dropped = True
             if run.stopped:
-                self._errands.append(lambda: self._slow.stop(job))
+                self._errands.append((job, lambda: self._slow.stop(job)))
                 return
-        self._errands.append(lambda: self._slow.fail(job, error))
+        self._errands.append((job, lambda: self._slow.fail(job, error)))
 
     def _run_errands(self) -> bool:
         worked = bool(self._errands)
         while self._errands:
-            self._errands[0]()
+            job, act = self._errands[0]
+            try:
+                act()
+            except ResponseError as exc:
+                if not wrong_type(exc):
+                    raise
+                # Trying again cannot help; once the lease has lapsed somebody may have removed that key.
+                log.exception("job %s: a key of another type is in its way; it is left as it is", job.job_id)
+                self._leases.end([job])
             self._errands.popleft()
         return worked
 
@@ -211,11 +222,11 @@ class BatchLoop:
     def _end_job(self, event: JobEnded) -> None:
         job, outputs, run = event.job, event.outputs, self._leases.run_of(event.job)
         if run is not None and run.stopped:
-            self._errands.append(lambda: self._slow.stop(job))
+            self._errands.append((job, lambda: self._slow.stop(job)))
         elif event.error is not None:
             self._fail(job, event.error)
         elif outputs is not None:
-            self._errands.append(lambda: self._slow.succeed(job, outputs, event.result))
+            self._errands.append((job, lambda: self._slow.succeed(job, outputs, event.result)))
 
     def _stop_job(self, job_id: str) -> None:
         run, job = self._leases.run(job_id), self._leases.get(job_id)
@@ -226,4 +237,4 @@ class BatchLoop:
         if not run.started_s:
             # Its tile is not launched: nothing will report its end.
             run.dropped = True
-            self._errands.append(lambda: self._slow.stop(job))
+            self._errands.append((job, lambda: self._slow.stop(job)))

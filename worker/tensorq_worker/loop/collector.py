@@ -16,7 +16,7 @@ from tensorq_engines import EngineError
 from tensorq_worker.broker import Broker, Finished, Outcome
 from tensorq_worker.errors import DeadlineExceeded
 from tensorq_worker.leases import Leases
-from tensorq_worker.loop.backoff import Backoff
+from tensorq_worker.loop.backoff import Backoff, wrong_type
 from tensorq_worker.loop.launched import Event, JobEnded, Launched, TileEnded
 from tensorq_worker.tiles import Run
 
@@ -155,6 +155,11 @@ class Collector:
                 )
                 break
             except RedisError as exc:
+                if wrong_type(exc):
+                    # In the way of one job, which of them only the slow path finds out.
+                    for run, packed in hot:
+                        self._tell(JobEnded(run.job, wire.unpack(packed), packed))
+                    return
                 # The results are in memory and the leases are fenced: trying again is right however often.
                 if self._stopping.is_set() or not backoff.wait(self._stopping, exc, "storing results"):
                     return

@@ -91,7 +91,12 @@ local function lease_to_us(id, queue, fields)
   redis.call('HSET', execution, 'id', token, 'job_id', id, 'created_at', now_epoch, 'last_heartbeat',
     now_epoch, 'worker_name', worker)
   redis.call('EXPIRE', execution, execution_ttl)
-  redis.call('ZADD', EXECUTIONS .. id, registry_score, token)
+  -- Lua keeps what was written before an error: a key of another type must not leave the batch half leased.
+  local added = redis.pcall('ZADD', EXECUTIONS .. id, registry_score, token)
+  if type(added) == 'table' and added.err then
+    redis.call('UNLINK', EXECUTIONS .. id)
+    redis.call('ZADD', EXECUTIONS .. id, registry_score, token)
+  end
   redis.call('EXPIRE', EXECUTIONS .. id, registry_ttl)
   local scores = wip[queue]
   if not scores then
@@ -108,8 +113,8 @@ local function by_age(model)
   local heads = {}
   for level, suffix in ipairs({'@high', '', '@low'}) do
     local queue = model .. suffix
-    local id = redis.call('LINDEX', QUEUE .. queue, 0)
-    if id then
+    local id = redis.pcall('LINDEX', QUEUE .. queue, 0)
+    if type(id) == 'string' then
       local at = tonumber(redis.call('HGET', JOB .. id, 'tensorq_at_ms') or '0') or 0
       heads[#heads + 1] = {queue, at + level * aging}
     end
