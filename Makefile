@@ -12,6 +12,8 @@ $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@# For the ONNX file in it: its headless OpenCV would take the place of rapidocr's.
+	$(BIN)/python -m pip install --quiet --no-deps 'nudenet==3.4.2'
 	@touch $@
 
 setup: $(VENV)/.ready
