@@ -33,10 +33,16 @@ KINDS = {
         "tensorq_engines.onnxruntime.engine:OnnxRuntimeEngine",
         "tensorq_engines.onnxruntime.lane:OnnxRuntimeLane",
     ),
+    "tensorrt": Kind(
+        "tensorq_engines.tensorrt.engine:TensorRtEngine", "tensorq_engines.tensorrt.lane:TensorRtLane"
+    ),
     "reference": Kind(
         "tensorq_engines.reference.engine:ReferenceEngine", "tensorq_engines.reference.lane:ReferenceLane"
     ),
 }
+
+
+PLAN_SUFFIXES = (".plan", ".engine")
 
 
 def create_engine(entry: ModelEntry, options: EngineOptions | None = None) -> Engine:
@@ -49,13 +55,16 @@ def create_engine(entry: ModelEntry, options: EngineOptions | None = None) -> En
     Raises:
         ModelLoadFailed: this build has no engine for the model.
     """
-    kind = "onnxruntime" if entry.settings.engine == "auto" else entry.settings.engine
+    plan = entry.source.suffix in PLAN_SUFFIXES
+    kind = entry.settings.engine
+    if kind == "auto":
+        kind = "tensorrt" if plan or tensorrt_is_usable() else "onnxruntime"
     if kind not in KINDS:
         raise ModelLoadFailed(
             f"model {entry.name!r}: model.toml asks for engine {kind!r}, and this build has only "
             f"{', '.join(KINDS)}; choose one of them, or 'auto'"
         )
-    if entry.source.suffix != ".onnx":
+    if entry.source.suffix != ".onnx" and not (plan and kind == "tensorrt"):
         raise ModelLoadFailed(
             f"model {entry.name!r}: {kind} runs .onnx files, got {entry.source}; "
             "name one as source in model.toml"
@@ -73,6 +82,14 @@ def create_lane(kind: str, slot_count: int = MIN_SLOTS) -> Lane:
     if kind not in KINDS:
         raise ValueError(f"got lane kind {kind!r}, expected one of {', '.join(KINDS)}")
     return cast(Lane, _find(KINDS[kind].lane)(slot_count))
+
+
+def tensorrt_is_usable() -> bool:
+    """Tells whether there are a GPU and a TensorRT module; imports no TensorRT, and asks CUDA only once."""
+    from tensorq_engines.tensorrt.cuda.device import Device
+    from tensorq_engines.tensorrt.flavour import installed
+
+    return bool(installed()) and Device.probe() is not None
 
 
 def _find(path: str) -> Any:

@@ -6,7 +6,7 @@ import pytest
 from models import catalogue
 from tensorq_engines import create_lane
 
-from .conftest import KINDS, engine_of
+from .conftest import HOST_KINDS, engine_of
 
 
 def random_tile(signature, rng, rows):
@@ -25,7 +25,7 @@ def random_tile(signature, rng, rows):
 def test_engines_agree(tmp_path, name):
     rng = np.random.default_rng(3)
     model = catalogue.ALL[name]()
-    engines = [engine_of(kind, tmp_path, model) for kind in KINDS]
+    engines = [engine_of(kind, tmp_path, model) for kind in HOST_KINDS]
     assert len({(engine.signature, engine.ladder, engine.footprint) for engine in engines}) == 1
     tiles = [random_tile(engines[0].signature, rng, rows) for rows in (1, 2, 8)]
     results = []

@@ -1,5 +1,6 @@
 import pytest
 
+from fakes.install import install
 from models import catalogue
 from tensorq_engines import EngineOptions, ModelLoadFailed, Repository, create_engine, create_lane
 
@@ -24,14 +25,29 @@ def test_the_settings_choose_the_engine(entry, settings, kind):
         assert (lane.kind, lane.slot_count) == (kind, 4)
 
 
-def test_tensorrt_is_refused_with_what_there_is(entry):
-    with pytest.raises(ModelLoadFailed, match=r"'m'.*'tensorrt'.*only onnxruntime, reference"):
-        create_engine(entry("engine = 'tensorrt'"))
+def test_auto_takes_tensorrt_where_there_are_a_gpu_and_its_module(entry, monkeypatch):
+    install(monkeypatch)
+    assert create_engine(entry("engine = 'auto'")).kind == "tensorrt"
 
 
-def test_a_plan_is_refused(entry, tmp_path):
+def test_tensorrt_that_is_asked_for_without_a_gpu_fails_where_it_is_loaded(entry):
+    engine = create_engine(entry("engine = 'tensorrt'"))
+    assert (engine.kind, engine.loaded) == ("tensorrt", False)
+
+
+def test_a_plan_is_tensorrts(entry, tmp_path):
     (tmp_path / "m").mkdir()
-    (tmp_path / "m" / "model.plan").write_bytes(b"")
+    (tmp_path / "m" / "model.plan").write_bytes(b"no plan")
+    engine = create_engine(Repository(tmp_path).get("m"))
+    assert engine.kind == "tensorrt"
+    with pytest.raises(ModelLoadFailed, match=r"'m'.*model\.plan.*no usable GPU.*runs on a GPU only"):
+        engine.load()
+
+
+def test_a_plan_is_refused_by_other_engines(entry, tmp_path):
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "model.plan").write_bytes(b"no plan")
+    (tmp_path / "m" / "model.toml").write_text("engine = 'onnxruntime'")
     with pytest.raises(ModelLoadFailed, match=r"runs \.onnx files, got .*model\.plan"):
         create_engine(Repository(tmp_path).get("m"))
 
@@ -50,5 +66,5 @@ def test_threads_and_providers_reach_the_session(entry):
 
 
 def test_an_unknown_lane_is_refused():
-    with pytest.raises(ValueError, match="expected one of onnxruntime, reference"):
+    with pytest.raises(ValueError, match="expected one of onnxruntime, tensorrt, reference"):
         create_lane("cuda")

@@ -1,0 +1,1 @@
+"""What is changed in an ONNX graph before TensorRT parses it."""

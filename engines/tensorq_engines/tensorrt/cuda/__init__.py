@@ -1,0 +1,1 @@
+"""CUDA through cuda-python, which is imported with the first call and nowhere else."""
