@@ -173,7 +173,8 @@ class Context:
     def __init__(self, engine, own):
         self.engine, self.module, self.cuda = engine, engine.module, engine.module.cuda
         self.module.contexts += 1
-        self.active_optimization_profile, self.shapes, self.addresses, self.allocators = 0, {}, {}, {}
+        self.active_optimization_profile, self.shapes, self.addresses = 0, {}, {}
+        self.allocators, self.told = {}, {}
         size = engine.device_memory_size
         # Set by what TensorRT works on in the first run after it, in ways that a capture forbids.
         self.unsettled = True
@@ -210,7 +211,7 @@ class Context:
         return [name for name in self.engine.inputs if name not in self.shapes]
 
     def get_tensor_shape(self, name):
-        return self.shapes.get(name) or self.inferred[name]
+        return self.shapes.get(name) or self.told.get(name) or self.inferred[name]
 
     def get_max_output_size(self, name):
         return 1 << 16
@@ -271,6 +272,7 @@ class Context:
             if name in self.allocators:
                 address = self.allocators[name].reallocate_output(name, address, data.nbytes, 256)
                 self.allocators[name].notify_shape(name, data.shape)
+                self.told[name] = data.shape
                 if not address:
                     raise MemoryError
             if data.nbytes:

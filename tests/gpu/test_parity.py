@@ -1,45 +1,57 @@
-"""The plans that were given, in FP16, against ONNX Runtime on the CPU with the ONNX files they came from."""
+"""The plans that were given, in FP16, against ONNX Runtime on the CPU, on a scanned page's own inputs.
+
+`page.npz` beside the ONNX files holds what rapidocr feeds the models with on scikit-image's page.png and
+text.png; where that exceeds a plan's profile it is cut to it, for both alike.
+
+No bound is set on the greatest difference: FP16 moves single steps of rec's softmax by up to 0.26 of its
+range and single pixels of det's map by 0.13. What is decided from them must agree.
+"""
 
 import numpy as np
 import pytest
 
 from gpu.parity import Reference, as_facts, compare
-from gpu.tiles import shapes
 
-HALF_ERROR, HALF_COSINE = 2e-2, 0.999
-
-CASES = [
-    ("rec", 1, (320,)),
-    ("rec", 8, (320,)),
-    ("rec", 2, (64,)),
-    ("rec", 3, (960,)),
-    ("cls", 8, ()),
-    ("det", 1, (736, 736)),
-    ("det", 2, (320, 640)),
-]
+HALF_COSINE = 0.999
+WIDEST = {"rec": 960, "det": 960, "cls": 192}
+TEXT_THRESHOLD = 0.3  # rapidocr's own, above which a pixel is text
+BLANK = 0
 
 
-def picture(engine, rows, lengths):
-    """Smooth random pictures with bright strokes: on noise alone a detector's output has no range."""
-    ((name, shape),) = shapes(engine, rows, lengths).items()
-    rng = np.random.default_rng(rows)
-    height, width = shape[2:]
-    y, x = np.mgrid[:height, :width].astype(np.float32)
-    found = np.empty(shape, np.float32)
-    for row in range(rows):
-        found[row] = np.sin(x / rng.uniform(3, 40)) * np.cos(y / rng.uniform(3, 12)) > rng.uniform(0, 0.8)
-    return {name: found * 2 - 1}
-
-
-@pytest.mark.parametrize(("name", "rows", "lengths"), CASES)
-def test_given_plans_agree_with_onnxruntime(open_model, onnx_files, lane, name, rows, lengths, fact):
-    path = onnx_files / f"{name}.onnx"
+@pytest.fixture
+def page(onnx_files):
+    path = onnx_files / "page.npz"
     if not path.exists():
         pytest.skip(f"there is no {path}")
+    return np.load(path)
+
+
+def read(probabilities):
+    """Each line's characters, as CTC collapses them: repetitions once, blanks left out."""
+    lines = []
+    for steps in probabilities.argmax(-1):
+        kept = steps[np.append(True, steps[1:] != steps[:-1])]
+        lines.append(kept[kept != BLANK].tolist())
+    return lines
+
+
+@pytest.mark.parametrize("image", [0, 1])
+@pytest.mark.parametrize("name", ["rec", "cls", "det"])
+def test_given_plans_decide_as_onnxruntime_does(open_model, onnx_files, lane, page, name, image, fact):
     engine = open_model(name)
-    inputs = picture(engine, rows, lengths)
-    found = compare(lane.run(engine, inputs), Reference(path).run(inputs))
-    fact(parity=as_facts(found))
+    inputs = {"x": np.ascontiguousarray(page[f"{name}_{image}"][..., : WIDEST[name]])}
+    got, want = lane.run(engine, inputs), Reference(onnx_files / f"{name}.onnx").run(inputs)
+    found = compare(got, want)
+    (mine,), (theirs,) = got.values(), want.values()
+    fact(parity=as_facts(found), shape=list(inputs["x"].shape))
     for one in found.values():
-        assert one.error <= HALF_ERROR
         assert one.cosine >= HALF_COSINE
+    if name == "det":
+        alike = float(np.mean((mine > TEXT_THRESHOLD) == (theirs > TEXT_THRESHOLD)))
+        fact(pixels_alike=alike)
+        assert alike > 0.999
+    elif name == "rec":
+        fact(characters=sum(map(len, read(theirs))), same_text=read(mine) == read(theirs))
+        assert read(mine) == read(theirs)
+    else:
+        assert (mine.argmax(-1) == theirs.argmax(-1)).all()

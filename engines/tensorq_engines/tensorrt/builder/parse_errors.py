@@ -23,7 +23,7 @@ def _describe(error: Any, nodes: Sequence[Any]) -> str:
     node = nodes[index] if 0 <= index < len(nodes) else None
     name = _call(error, "node_name") or (node.name if node is not None else "")
     operator = _call(error, "node_operator") or (node.op_type if node is not None else "")
-    code = str(getattr(error.code(), "name", error.code())).lower().replace("_", " ")
+    code = _code(error.code())
     words = error.desc().strip()
     said = code if words in SILENT_WORDS else f"{code}: {words}"
     if not operator:
@@ -35,3 +35,10 @@ def _describe(error: Any, nodes: Sequence[Any]) -> str:
 def _call(error: Any, method: str) -> str:
     # TensorRT 8.6 has neither name nor operator.
     return str(getattr(error, method)()) if hasattr(error, method) else ""
+
+
+def _code(code: Any) -> str:
+    # In 8.6 the enumeration's `name` is a method.
+    name = getattr(code, "name", code)
+    text = str(name() if callable(name) else name)
+    return text.rpartition(".")[2].lower().replace("_", " ")

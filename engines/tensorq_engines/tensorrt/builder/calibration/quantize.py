@@ -88,9 +88,24 @@ def _fold(source: Path, target: Path) -> None:
     folded = onnx.load(str(target))
     used = {node.domain for node in folded.graph.node}
     kept = [item for item in folded.opset_import if item.domain in used | {""}]
+    _name_kernels(folded)
     del folded.opset_import[:]
     folded.opset_import.extend(kept)
     onnx.save(folded, str(target))
+
+
+def _name_kernels(model: Any) -> None:
+    """Writes out each convolution's kernel_shape, which ONNX leaves to the weights' own shape.
+
+    TensorRT 8.6 takes an absent one for another shape where the weights come from a DequantizeLinear.
+    """
+    from onnx import helper
+
+    shapes = {item.name: list(item.dims) for item in model.graph.initializer}
+    for node in model.graph.node:
+        absent = all(attribute.name != "kernel_shape" for attribute in node.attribute)
+        if node.op_type in ("Conv", "ConvTranspose") and absent and node.input[1] in shapes:
+            node.attribute.append(helper.make_attribute("kernel_shape", shapes[node.input[1]][2:]))
 
 
 def _check(target: Path) -> None:
