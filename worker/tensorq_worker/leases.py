@@ -28,9 +28,7 @@ class Leases:
         """Forgets jobs that are finished, failed, given back or lost; unless leased anew since."""
         with self._lock:
             for job in jobs:
-                held = self._held.get(job.job_id)
-                if held is not None and held.token == job.token:
-                    del self._held[job.job_id]
+                if self._forget(job):
                     self._runs.pop(job.job_id, None)
 
     def attach(self, run: Run) -> None:
@@ -52,9 +50,7 @@ class Leases:
         """Forgets leases that are gone in Redis: their rows are not worth running."""
         with self._lock:
             for job in jobs:
-                held = self._held.get(job.job_id)
-                if held is not None and held.token == job.token:
-                    del self._held[job.job_id]
+                if self._forget(job):
                     self._drop_run(job.job_id)
 
     def all(self) -> list[Claimed]:
@@ -69,6 +65,14 @@ class Leases:
 
     def __len__(self) -> int:
         return len(self._held)
+
+    def _forget(self, job: Claimed) -> bool:
+        """Forgets a lease, with the lock held; False where it is not held, or the job was leased anew."""
+        held = self._held.get(job.job_id)
+        if held is None or held.token != job.token:
+            return False
+        del self._held[job.job_id]
+        return True
 
     def _drop_run(self, job_id: str) -> None:
         run = self._runs.pop(job_id, None)

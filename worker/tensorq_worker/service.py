@@ -46,8 +46,7 @@ class Service:
         max_jobs: claim no more than this many; None for any number.
 
     Raises:
-        RepositoryError: the repository cannot be used.
-        UnknownModel: it lacks one of the models.
+        RepositoryError: the repository cannot be read, or lacks one of the models.
     """
 
     def __init__(

@@ -25,9 +25,8 @@ from rq.utils import now
 from rq.worker.base import BaseWorker, DequeueStrategy, WorkerStatus
 
 from tensorq.connection import binary_client, translated
-from tensorq.errors import ConfigError, RedisUnavailable, TensorqError
+from tensorq.errors import RedisUnavailable, TensorqError
 from tensorq.names import model_queues, parse_queue
-from tensorq_engines import RepositoryError
 from tensorq_worker.config import WorkerConfig, load_config
 from tensorq_worker.errors import WorkerFault, one_line
 from tensorq_worker.loop import Stop
@@ -85,8 +84,6 @@ class BatchWorker(BaseWorker):
         """
         try:
             service = self._prepare(max_jobs)
-        except (ConfigError, RepositoryError) as exc:
-            _leave(os.EX_CONFIG, exc)
         except RedisUnavailable as exc:
             _leave(os.EX_UNAVAILABLE, exc)
         except TensorqError as exc:

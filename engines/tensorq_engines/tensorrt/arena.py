@@ -16,12 +16,7 @@ class Arena(ABC):
     """Memory that grows when asked and shrinks when told. Its caller holds the process's lock.
 
     Only work of the lane's stream uses it, and that is serial: one tile at a time.
-
-    Attributes:
-        generation: counts the times that the memory moved; graphs of an earlier one must not run.
     """
-
-    generation = 0
 
     @property
     @abstractmethod
@@ -133,4 +128,3 @@ class MovingArena(Arena):
         if size:
             self._address = memory.allocate(size)
             self._size = size
-            self.generation += 1

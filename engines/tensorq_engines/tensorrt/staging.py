@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tensorq_engines.tensorrt.cuda.stream import Event
-from tensorq_engines.tensorrt.form import Form
 from tensorq_engines.tensorrt.pinned import PinnedBlock
 
 
@@ -22,10 +21,6 @@ class Staging:
         self.inputs = PinnedBlock()
         self.outputs = PinnedBlock()
         self.event: Event | None = None
-
-    def covers(self, form: Form) -> bool:
-        """Tells whether tiles of a form fit without a block moving."""
-        return form.inputs.size <= self.inputs.capacity and form.outputs.size <= self.outputs.capacity
 
     @property
     def size_bytes(self) -> int:

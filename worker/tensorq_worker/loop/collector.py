@@ -47,7 +47,6 @@ class Collector:
         self._stopping = threading.Event()
         self.in_slots = 0
         self.pending = 0
-        self.finished_jobs = 0
         # The tile that is waited for, and since when (`time.perf_counter`).
         self._waiting: tuple[Launched, float] | None = None
         self._last_end = 0.0
@@ -170,4 +169,3 @@ class Collector:
                 log.warning("job %s is not ours any more: its result was dropped", run.job.job_id)
         ended = [r.job for (r, _), o in zip(hot, outcomes, strict=True) if o is not Outcome.DEPENDENTS]
         self._leases.end(ended)
-        self.finished_jobs += len(ended)

@@ -75,11 +75,6 @@ class Lanes:
         """Tiles that are not dealt with yet: running, or their results on the way to Redis."""
         return sum(lane.collector.pending for lane in self._all())
 
-    @property
-    def finished_jobs(self) -> int:
-        """Jobs finished on the hot path so far."""
-        return sum(lane.collector.finished_jobs for lane in self._all())
-
     def overdue_s(self) -> float:
         """Seconds by which the most overdue tile exceeds its shortest timeout; 0 or less where none does."""
         return max((lane.collector.overdue_s() for lane in self._all()), default=0.0)

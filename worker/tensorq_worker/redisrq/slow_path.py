@@ -178,9 +178,7 @@ class SlowPath:
             self._leases.end([job])
             return
         # handle_job_failure logs what its commit raises and goes on.
-        if fence.lost:
-            self._leases.end([job])
-        elif not fence.committed:
+        if not (fence.lost or fence.committed):
             raise RedisUnavailable(f"job {job.job_id}: its end could not be stored yet")
         self._leases.end([job])
 
