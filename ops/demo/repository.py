@@ -19,9 +19,12 @@ PAGES = ("page.png", "text.png")
 
 
 def make_repository(path: Path) -> Path:
-    """Puts each model's file beside its settings under ``path``, and returns ``path``."""
+    """Puts each model's file beside its settings under ``path``, and returns ``path``.
+
+    A folder that is there is written again, and the plans that TensorRT built in it stay.
+    """
     for name, file in FILES.items():
-        shutil.copytree(SETTINGS / name, path / name)
+        shutil.copytree(SETTINGS / name, path / name, dirs_exist_ok=True)
         shutil.copyfile(packaged("rapidocr_onnxruntime", f"models/{file}"), path / name / "model.onnx")
     return path
 

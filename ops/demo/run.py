@@ -28,7 +28,7 @@ def run(copies: int, out: Path) -> int:
     reader = Reader()
     alone = [reader.read(page) for page in pages]
     with tempfile.TemporaryDirectory(prefix="tensorq-demo-") as folder, EmbeddedRedis() as server:
-        models = repository.make_repository(Path(folder) / "models")
+        models = repository.make_repository(out / "models")
         print(f"redis: {server.binary}, pid {server.pid}, {server.url}")
         with (
             Client(server.url) as client,

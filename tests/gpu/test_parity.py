@@ -1,4 +1,4 @@
-"""The plans that were given, in FP16, against ONNX Runtime on the CPU, on a scanned page's own inputs.
+"""Plans against ONNX Runtime on the CPU, on a scanned page's own inputs: those given, in FP16, and our own.
 
 `page.npz` beside the ONNX files holds what rapidocr feeds the models with on scikit-image's page.png and
 text.png; where that exceeds a plan's profile it is cut to it, for both alike.
@@ -10,7 +10,9 @@ range and single pixels of det's map by 0.13. What is decided from them must agr
 import numpy as np
 import pytest
 
+from gpu.build_models import prepare
 from gpu.parity import Reference, as_facts, compare
+from tensorq_engines import Repository, create_engine
 
 HALF_COSINE = 0.999
 WIDEST = {"rec": 960, "det": 960, "cls": 192}
@@ -55,3 +57,27 @@ def test_given_plans_decide_as_onnxruntime_does(open_model, onnx_files, lane, pa
         assert read(mine) == read(theirs)
     else:
         assert (mine.argmax(-1) == theirs.argmax(-1)).all()
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+@pytest.mark.parametrize("name", ["rec", "cls", "det", "nude"])
+def test_built_models_agree_with_onnxruntime(request, build_folder, onnx_files, lane, name, precision, fact):
+    """FP32 without TF32 to 1e-3 of the range; FP16 in direction, as above. Builds where there is no plan."""
+    if not (onnx_files / f"{name}.onnx").exists():
+        pytest.skip(f"there is no {name}.onnx")
+    entry = Repository(build_folder).get(prepare(build_folder, name, precision, "one", files=onnx_files).name)
+    if name == "nude":
+        image = np.random.default_rng(1).uniform(0, 1, (2, 3, 320, 320)).astype(np.float32)
+        tiles = [{"images": image}]
+    else:
+        page = request.getfixturevalue("page")
+        tiles = [{"x": np.ascontiguousarray(page[f"{name}_{n}"][..., : WIDEST[name]])} for n in (0, 1)]
+    reference = Reference(entry.source)
+    with create_engine(entry) as engine:
+        for number, inputs in enumerate(tiles):
+            got, want = lane.run(engine, inputs), reference.run(inputs)
+            found = compare(got, want)
+            fact(**{f"parity_{number}": as_facts(found)})
+            for one in found.values():
+                assert one.cosine >= HALF_COSINE
+                assert precision == "fp16" or one.error <= 1e-3

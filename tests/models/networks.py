@@ -38,14 +38,19 @@ class Network:
         """A convolution and its activation."""
         return self.add("Relu", self.conv(*args, **kwargs))  # type: ignore[arg-type]
 
-    def finish(self, x: str, channels: int, classes: int) -> onnx.ModelProto:
-        """Pools, classifies, and returns input f32[N, 3, 224, 224] -> logits f32[N, classes]."""
+    def residual(self, x: str, channels: int) -> str:
+        """A block of two 1 x 1 convolutions: its input stays alive until it is added to the output."""
+        inner = self.conv(self.relu(x, (channels, channels, 1)), (channels, channels, 1), gain=0.2)
+        return self.add("Relu", self.add("Add", inner, x))
+
+    def finish(self, x: str, channels: int, classes: int, side: int = SIDE) -> onnx.ModelProto:
+        """Pools, classifies, and returns input f32[N, 3, side, side] -> logits f32[N, classes]."""
         self.weights["fcw"] = self.rng.standard_normal((channels, classes), np.float32) * np.float32(0.05)
         self.weights["fcb"] = np.zeros(classes, np.float32)
         flat = self.add("Flatten", self.add("GlobalAveragePool", x))
         self.nodes.append(helper.make_node("Gemm", [flat, "fcw", "fcb"], ["logits"]))
         f32 = TensorProto.FLOAT
-        inputs = {"input": (f32, ["N", 3, SIDE, SIDE])}
+        inputs = {"input": (f32, ["N", 3, side, side])}
         return catalogue.build(self.nodes, inputs, {"logits": (f32, ["N", classes])}, self.weights)
 
 
@@ -83,6 +88,24 @@ def resnet18() -> onnx.ModelProto:
             x = net.add("Relu", net.add("Add", inner, skip))
             into = out
     return net.finish(x, 512, 1000)
+
+
+def tiny_cnn(side: int = SIDE) -> onnx.ModelProto:
+    """0.09 M parameters that keep three tensors of 128 channels at half the side alive at once."""
+    net = Network(4)
+    x = net.relu("input", (3, 128, 3), stride=2)
+    for _ in range(2):
+        x = net.residual(x, 128)
+    return net.finish(net.relu(x, (128, 128, 1)), 128, 10, side)
+
+
+def mid_cnn(side: int = SIDE) -> onnx.ModelProto:
+    """4.5 M parameters: begins as `tiny_cnn` does, and goes on with fewer and wider rows."""
+    net = Network(5)
+    x = net.residual(net.relu("input", (3, 128, 3), stride=2), 128)
+    for into, out, stride in [(128, 256, 2), (256, 512, 2), (512, 512, 2), (512, 128, 1)]:
+        x = net.relu(x, (into, out, 3), stride=stride)
+    return net.finish(x, 128, 10, side)
 
 
 def convolutions(opset: int = catalogue.OPSET) -> onnx.ModelProto:
@@ -126,3 +149,6 @@ def convolutions(opset: int = catalogue.OPSET) -> onnx.ModelProto:
 
 ALL = {model.__name__: model for model in (tiny, mid, resnet18)}
 """Networks by name, each a function without arguments."""
+
+SIZED = {model.__name__: model for model in (tiny_cnn, mid_cnn)}
+"""Networks whose images may have another side, which is the argument."""
