@@ -10,6 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tensorq_engines.base.buckets import Buckets, Crop
+    from tensorq_engines.base.buckets_check import check_buckets
     from tensorq_engines.base.engine import Engine, HostEngine
     from tensorq_engines.base.errors import (
         BuildFailed,
@@ -39,10 +41,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     # models and their files
+    "Buckets",
+    "Crop",
     "ModelEntry",
     "ModelSettings",
     "Problem",
     "Repository",
+    "check_buckets",
     # running tiles
     "Engine",
     "EngineOptions",
@@ -75,6 +80,9 @@ __all__ = [
 
 _ERRORS = "base.errors"
 _HOMES = {
+    "Buckets": "base.buckets",
+    "Crop": "base.buckets",
+    "check_buckets": "base.buckets_check",
     "ModelEntry": "repository.entry",
     "ModelSettings": "repository.settings",
     "Problem": "base.problem",

@@ -1,9 +1,10 @@
+import math
 import os
 
 import pytest
 
 from models import catalogue
-from tensorq_engines import Repository, RepositoryError
+from tensorq_engines import Buckets, Crop, Repository, RepositoryError
 
 PROFILE = "[[profile]]\nx = {{ min = {}, opt = {}, max = {} }}\n"
 
@@ -29,6 +30,8 @@ precision = "fp16"
 batch_axis = 0
 [[profile]]
 x = { min = [1, 8], opt = [8, 16], max = [32, 16] }
+[buckets]
+W = [8, 16]
 [batching]
 max_delay_ms = 7
 [residency]
@@ -56,6 +59,17 @@ def test_every_key_is_read(write, tmp_path):
     )
     assert (settings.graphs.sizes, settings.queue.max_jobs, settings.queue.max_bytes) == ((1, 8), 10, 1000)
     assert entry.profiles[0].ranges[0].opt == (8, 16)
+    assert settings.bucketed == (Buckets("W", (8, 16)),)
+
+
+def test_buckets_may_be_written_at_length(write):
+    repository = write(
+        "[buckets.'x.1']\nlengths = [4]\nfill = { x = -inf }\n"
+        "crop = { y = { axis = 1, scale = 2, offset = -0.5, round = 'floor' } }\n"
+    )
+    assert repository.check() == []
+    (buckets,) = repository.get("m").settings.bucketed
+    assert buckets == Buckets("x.1", (4,), {"x": -math.inf}, (Crop("y", 1, 2, -0.5, "floor"),))
 
 
 def test_a_folder_with_only_a_model_has_defaults(write):
@@ -110,6 +124,40 @@ def test_the_whole_catalogue_is_in_order(tmp_path):
             "graphs.sizes",
             "got [1, 9], but the model's ladder is [1, 8, 32]",
             "ladder",
+        ),
+        ("buckets = 3", "buckets", "got 3, expected a table of AXIS = [lengths", "correct"),
+        ("[buckets]\nW = 3", "buckets.W", "got 3, expected a table of AXIS = [lengths", "correct"),
+        ("[buckets]\nW = []", "buckets.W.lengths", "got [], expected a list of lengths >= 1", "correct"),
+        ("[buckets]\nW = [0, 1]", "buckets.W.lengths[0]", "got 0, expected a list of lengths", "correct"),
+        ("[buckets]\nW = [8, 4]", "buckets.W.lengths", "got [8, 4], expected a list of", "correct"),
+        ("[buckets]\nW = [4, 4]", "buckets.W.lengths", "got [4, 4], expected a list of", "correct"),
+        ("[buckets]\nW = [8.0]", "buckets.W.lengths[0]", "got 8.0", "correct"),
+        ("[buckets.W]\nfill = 1", "buckets.W.lengths", "is missing", "give a list of lengths"),
+        ("[buckets.W]\nlenghts = [1]", "buckets.W.lenghts", "unknown key", "did you mean 'lengths'?"),
+        ("[buckets.W]\nlengths = [1]\nfill = 'a'", "buckets.W.fill", "got 'a', expected a num", "correct"),
+        ("[buckets.W]\nlengths = [1]\nfill.x = [1]", "buckets.W.fill", "expected a number, or a", "correct"),
+        (f"[buckets.W]\nlengths = [1]\nfill = 1{'0' * 400}", "buckets.W.fill", "got 10", "correct"),
+        ("[buckets.W]\nlengths = [1]\ncrop = 1", "buckets.W.crop", "got 1, expected a table of", "correct"),
+        ("[buckets.W]\nlengths = [1]\ncrop.y = {}", "buckets.W.crop.y.axis", "is missing", "give an axis"),
+        (
+            "[buckets.W]\nlengths = [1]\ncrop.y = { axis = 1, scael = 1 }",
+            "buckets.W.crop.y.scael",
+            "unknown key",
+            "did you mean 'scale'?",
+        ),
+        (
+            "[buckets.W]\nlengths = [1]\ncrop.y = { axis = 1, scale = 0 }",
+            "buckets.W.crop.y.scale",
+            "got 0, expected a number above 0",
+            "correct",
+        ),
+        ("[buckets]\nw = [8]", "buckets.w", "no such free axis", "W"),
+        ("[buckets]\nN = [8]", "buckets.N", "this is the batch axis", "remove it"),
+        (
+            PROFILE.format([1, 8], [1, 8], [1, 16]) + "[buckets]\nW = [8, 32]",
+            "buckets.W",
+            "lengths [32] are outside all profiles, which take x [1, 8..16]",
+            "widen a [[profile]]",
         ),
         ("profile = 3", "profile", "got 3, expected [[profile]]", "correct"),
         ("[[profile]]\nx = 3", "profile[0].x", "got 3, expected a table", "correct"),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tensorq.errors import UnknownModel
 from tensorq.names import validate_model_name
+from tensorq_engines.base.buckets_check import check_buckets
 from tensorq_engines.base.errors import RepositoryError
 from tensorq_engines.base.problem import Problem
 from tensorq_engines.base.profile_check import check_order
@@ -54,7 +55,8 @@ def _check_source(source: Path, settings: ModelSettings, file: str) -> list[Prob
             header = read_header(source, settings.profiles, settings.batch_axis, file, settings.wires)
         except RepositoryError as exc:
             return exc.problems
-        return _check_graphs(settings, header, file)
+        buckets = check_buckets(settings.bucketed, header.signature, settings.profiles, file)
+        return _check_graphs(settings, header, file) + buckets
     return _check_suffix(source, settings, file) + check_order(settings.profiles, file)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, model_validator
 
+from tensorq_engines.base.buckets import Buckets, Crop, Fills
 from tensorq_engines.base.profile import InputRange, Profile
 from tensorq_engines.base.wire import Wire
 
@@ -36,6 +37,20 @@ def _numbers(value: Any) -> Any:
     raise ValueError("not numbers")
 
 
+def _ascending(lengths: tuple[int, ...]) -> tuple[int, ...]:
+    if list(lengths) != sorted(set(lengths)):
+        raise ValueError("not ascending")
+    return lengths
+
+
+def _fill(value: Any) -> Any:
+    values = value.values() if isinstance(value, dict) else [value]
+    # Only a number of 64 bits can be compared with every dtype.
+    if all(type(item) is float or (type(item) in (bool, int) and abs(item) < 2**64) for item in values):
+        return value
+    raise ValueError("not a fill")
+
+
 class Section(BaseModel):
     """A table of model.toml: strict types, no unknown keys. Descriptions say what a key takes."""
 
@@ -60,6 +75,36 @@ class InputSettings(Section):
     scale: Numbers = Field(default=(1.0,), description="a number, or a list of one a channel")
     mean: Numbers = Field(default=(0.0,), description="a number from 0 to 255, or a list of one a channel")
     axis: int = Field(default=1, ge=0, description="the axis of the channels, 0 or more")
+
+
+class CropSettings(Section):
+    """How much of an output is kept for a row that was padded."""
+
+    axis: int = Field(ge=0, description="an axis of the output, the batch axis counted")
+    scale: float = Field(
+        default=1.0, gt=0, allow_inf_nan=False, description="a number above 0: places for one of the row"
+    )
+    offset: float = Field(default=0.0, allow_inf_nan=False, description="a number: places added to that")
+    round: Literal["ceil", "floor"] = Field(default="ceil", description="'ceil' or 'floor'")
+
+
+class BucketSettings(Section):
+    """The lengths that a free axis is padded up to; ``AXIS = [...]`` stands for ``lengths`` alone."""
+
+    lengths: Annotated[Lengths, AfterValidator(_ascending)] = Field(
+        description="a list of lengths >= 1, ascending"
+    )
+    fill: Annotated[Fills, PlainValidator(_fill)] = Field(
+        default=0, description="a number, or a table of INPUT = NUMBER"
+    )
+    crop: dict[str, CropSettings] = Field(
+        default={}, description="a table of OUTPUT = { axis = ..., scale = ... }"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand(cls, value: Any) -> Any:
+        return {"lengths": value} if isinstance(value, list) else value
 
 
 class TensorRTSettings(Section):
@@ -130,6 +175,9 @@ class ModelSettings(Section):
     inputs: dict[str, InputSettings] = Field(
         default={}, description="tables [inputs.INPUT] of wire, scale, mean and axis"
     )
+    buckets: dict[str, BucketSettings] = Field(
+        default={}, description="a table of AXIS = [lengths, ascending], or tables [buckets.AXIS]"
+    )
     batching: BatchingSettings = Field(default=BatchingSettings(), description="a table [batching]")
     residency: ResidencySettings = Field(default=ResidencySettings(), description="a table [residency]")
     graphs: GraphsSettings = Field(default=GraphsSettings(), description="a table [graphs]")
@@ -141,6 +189,19 @@ class ModelSettings(Section):
         """The inputs that travel as another dtype than the model's."""
         return tuple(
             Wire(name, item.wire, item.scale, item.mean, item.axis) for name, item in self.inputs.items()
+        )
+
+    @property
+    def bucketed(self) -> tuple[Buckets, ...]:
+        """The axes that are padded."""
+        return tuple(
+            Buckets(
+                axis,
+                item.lengths,
+                item.fill,
+                tuple(Crop(output=name, **crop.model_dump()) for name, crop in item.crop.items()),
+            )
+            for axis, item in self.buckets.items()
         )
 
     @property

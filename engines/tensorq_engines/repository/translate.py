@@ -8,7 +8,13 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from tensorq_engines.base.problem import Problem, suggest
-from tensorq_engines.repository.settings import InputSettings, ModelSettings, RangeSettings
+from tensorq_engines.repository.settings import (
+    BucketSettings,
+    CropSettings,
+    InputSettings,
+    ModelSettings,
+    RangeSettings,
+)
 
 Location = Sequence[int | str]
 
@@ -41,6 +47,10 @@ def _place(location: Location) -> tuple[type[BaseModel], str]:
         return RangeSettings, str(location[3]) if len(location) > 3 else ""
     if head == "inputs" and len(location) > 2:
         return InputSettings, str(location[2])
+    if head == "buckets" and len(location) > 2:
+        if location[2] == "crop" and len(location) > 4:
+            return CropSettings, str(location[4])
+        return BucketSettings, str(location[2])
     table = ModelSettings.model_fields[head].annotation if head in ModelSettings.model_fields else None
     if len(location) > 1 and isinstance(table, type) and issubclass(table, BaseModel):
         return table, str(location[1])
