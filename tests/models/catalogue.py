@@ -95,6 +95,14 @@ def free_axes() -> onnx.ModelProto:
     return build(nodes, {"x": (f32, ["N", 3, "H", "W"])}, {"y": (f32, ["N", 3])})
 
 
+def convolution() -> onnx.ModelProto:
+    """x f32[N, 3, W] -> y f32[N, 4, V], V = W / 2 rounded up: one convolution, its edges padded with 0."""
+    weight = np.random.default_rng(5).standard_normal((4, 3, 3), np.float32)
+    nodes = [helper.make_node("Conv", ["x", "w"], ["y"], strides=[2], pads=[1, 1])]
+    f32 = TensorProto.FLOAT
+    return build(nodes, {"x": (f32, ["N", 3, "W"])}, {"y": (f32, ["N", 4, "V"])}, {"w": weight})
+
+
 def gather() -> onnx.ModelProto:
     """index int64[N] -> y f32[N, 4], rows of a table of 5; an index out of range fails at run time."""
     table = np.arange(20, dtype=np.float32).reshape(5, 4)

@@ -162,6 +162,27 @@ def test_ever_new_shapes_do_not_add_up(serve):
     assert list(served.waiting()) == [kept]
 
 
+def test_rows_of_lengths_in_one_bucket_share_a_stage(serve):
+    served = serve(catalogue.affine(), REFERENCE + PROFILE + "[buckets]\nW = [16, 32]\n")
+    assert served.stage_for(accepted(served, 3)) is served.stage_for(accepted(served, 16))
+    assert served.stage_for(accepted(served, 17)) is served.stage_for(accepted(served, 32))
+    assert len(served.stages) == 2
+    # Producers are told what they may send, which is any length.
+    assert served.info().signature.inputs[0].shape == ("N", "W")
+
+
+def test_buckets_that_do_not_fit_the_model_fail_it_with_the_reason(serve, clock):
+    served = serve(catalogue.affine(), REFERENCE + PROFILE + "[buckets]\nW = [16, 64]\nV = [1]\n")
+    with pytest.raises(
+        ModelLoadFailed, match=r"'net': model.toml: buckets.W: lengths \[64\] are outside"
+    ) as e:
+        _ = served.intake
+    assert "buckets.V: no such free axis" in str(e.value)
+    assert served.info().state is ModelState.FAILED
+    with pytest.raises(ModelLoadFailed, match="tried again in 5 s"):
+        served.load()
+
+
 def test_a_name_that_the_repository_lacks_is_refused(tmp_path):
     catalogue.write_repository(tmp_path, {"net": (catalogue.affine(), None)})
     with pytest.raises(RepositoryError, match="no model 'nett'; did you mean 'net'"):

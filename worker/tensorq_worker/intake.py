@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +11,10 @@ from tensorq import wire
 from tensorq.errors import InputError, WireError
 from tensorq.names import parse_queue
 from tensorq.signature import Signature
+from tensorq_engines import Buckets
 from tensorq_worker.broker import Claimed
-from tensorq_worker.tiles.run import Run
+from tensorq_worker.bucketing import Bucketing
+from tensorq_worker.tiles import Fit, Run
 
 RowShapes = tuple[tuple[int, ...], ...]
 _KEPT_LAYOUTS = 1024
@@ -21,6 +24,7 @@ _KEPT_LAYOUTS = 1024
 class _Kind:
     rows: int
     row_shapes: RowShapes
+    fit: Fit | None
 
 
 class Intake:
@@ -32,11 +36,13 @@ class Intake:
     Args:
         model: the model's name.
         signature: what its jobs must conform to.
+        buckets: the lengths that free axes are padded up to, checked.
     """
 
-    def __init__(self, model: str, signature: Signature) -> None:
+    def __init__(self, model: str, signature: Signature, buckets: Sequence[Buckets] = ()) -> None:
         self.model = model
         self.signature = signature
+        self._bucketing = Bucketing(model, signature, buckets) if buckets else None
         self._kinds: dict[wire.Layout, _Kind] = {}
 
     def accept(self, job: Claimed) -> Run:
@@ -45,6 +51,7 @@ class Intake:
         Raises:
             WireError: the payload is gone or is none.
             InputError: the tensors do not fit the signature, or the job waits on another model's queue.
+            ShapeRefused: a row is longer than the largest bucket.
         """
         if job.model != self.model:
             raise InputError(
@@ -57,15 +64,17 @@ class Intake:
             )
         layout = wire.recognise(job.payload)
         if layout is not None and (kind := self._kinds.get(layout)) is not None:
-            return Run(job, layout.view(job.payload), kind.rows, kind.row_shapes)
+            return Run(job, layout.view(job.payload), kind.rows, kind.row_shapes, kind.fit)
         tensors = self.signature.conform(wire.unpack(job.payload))
-        kind = _Kind(self.signature.rows(tensors), self._row_shapes(tensors))
+        fit = self._bucketing.fit(tensors) if self._bucketing is not None else None
+        shapes = self._row_shapes(tensors) if fit is None else fit.row_shapes
+        kind = _Kind(self.signature.rows(tensors), shapes, fit)
         layout = wire.recognise(job.payload)
         if layout is not None:
             if len(self._kinds) >= _KEPT_LAYOUTS:
                 self._kinds.clear()
             self._kinds[layout] = kind
-        return Run(job, tensors, kind.rows, kind.row_shapes)
+        return Run(job, tensors, kind.rows, kind.row_shapes, kind.fit)
 
     def _row_shapes(self, tensors: dict[str, np.ndarray]) -> RowShapes:
         first = 1 if self.signature.batch_axis == 0 else 0

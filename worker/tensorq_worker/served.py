@@ -11,6 +11,7 @@ from functools import partial
 from tensorq.models import ModelInfo, ModelState
 from tensorq.submission import Limits
 from tensorq_engines import (
+    Buckets,
     Engine,
     EngineOptions,
     ModelEntry,
@@ -18,6 +19,7 @@ from tensorq_engines import (
     ModelSettings,
     Repository,
     RepositoryError,
+    check_buckets,
     create_engine,
 )
 from tensorq_worker.intake import Intake, RowShapes
@@ -87,7 +89,7 @@ class Served:
             self._refuse_while_cooling()
             try:
                 engine = create_engine(self.entry, self.options)
-                self._intake = Intake(self.name, engine.signature)
+                self._intake = Intake(self.name, engine.signature, self._buckets(engine))
                 self._engine = engine
             except ModelLoadFailed as exc:
                 self._failed(exc)
@@ -175,6 +177,13 @@ class Served:
             state=self.state,
             reason=self.reason,
         )
+
+    def _buckets(self, engine: Engine) -> tuple[Buckets, ...]:
+        buckets = self.settings.bucketed
+        problems = check_buckets(buckets, engine.signature, engine.profiles, "model.toml") if buckets else []
+        if problems:
+            raise ModelLoadFailed(f"model {self.name!r}: " + "\n".join(map(str, problems)))
+        return buckets
 
     def _failed(self, error: Exception) -> None:
         self.state, self.reason = ModelState.FAILED, str(error)

@@ -1,6 +1,8 @@
 import os
 
 from models import catalogue
+from tensorq_engines import Profile
+from tensorq_engines.onnx_model.engine import OnnxEngine
 
 
 def test_good_models_are_described(tensorq, tmp_path):
@@ -37,6 +39,19 @@ def test_a_model_for_another_machine_is_no_problem(tensorq, tmp_path):
     result = tensorq("models", "check", tmp_path)
     assert result.exit_code == 0
     assert "tensorrt" in result.stdout
+
+
+def test_buckets_that_only_the_engine_can_judge_are_judged(tensorq, tmp_path, monkeypatch):
+    settings = 'engine = "reference"\n[buckets]\nW = [64]\n'
+    catalogue.write_repository(tmp_path, {"net": (catalogue.affine(), settings)})
+    assert tensorq("models", "check", tmp_path).exit_code == 0
+    # As an engine built with other profiles than model.toml's would have it.
+    profile = Profile.of(x=((1, 1), (1, 8), (8, 32)))
+    monkeypatch.setattr(OnnxEngine, "profiles", (profile,))
+    result = tensorq("models", "check", tmp_path)
+    assert result.exit_code == os.EX_DATAERR
+    assert "model.toml: buckets.W: lengths [64] are outside all profiles" in result.stdout
+    assert result.stderr == "tensorq models check: problems: 1\n"
 
 
 def test_a_folder_that_is_none_says_so(tensorq, tmp_path):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from tensorq_engines import ModelEntry, ModelLoadFailed, Repository, create_engine
+from tensorq_engines import ModelEntry, ModelLoadFailed, Problem, Repository, check_buckets, create_engine
 from tensorq_worker.cli.command import Command
 from tensorq_worker.cli.text import describe
 from tensorq_worker.errors import one_line
@@ -28,13 +28,13 @@ def check(ctx: click.Context, folder: Path) -> None:
         for name in repository.names:
             root = folder / name
             if not any(file.is_relative_to(root) for file in bad):
-                click.echo("\n".join(_lines(repository.get(name))))
+                click.echo("\n".join(_lines(repository.get(name), problems)))
     if problems:
         click.echo(f"{ctx.command_path}: problems: {len(problems)}", err=True)
         ctx.exit(os.EX_DATAERR)
 
 
-def _lines(entry: ModelEntry) -> Iterator[str]:
+def _lines(entry: ModelEntry, problems: list[Problem]) -> Iterator[str]:
     yield entry.name
     yield f"  source     {entry.source.name}"
     try:
@@ -42,6 +42,11 @@ def _lines(entry: ModelEntry) -> Iterator[str]:
         yield f"  engine     {engine.kind}"
         yield f"  ladder     {', '.join(map(str, engine.ladder))}"
         yield f"  signature  {describe(engine.signature)}"
+        # What a plan takes is known only here, not to the repository, which opens none.
+        file = str(entry.folder / "model.toml")
+        found = check_buckets(entry.settings.bucketed, engine.signature, engine.profiles, file)
+        problems += found
+        yield from map(one_line, found)
     except ModelLoadFailed as exc:
         # Not the repository's fault: it may be meant for another machine.
         yield f"  engine     {entry.settings.engine}, not here: {one_line(exc)}"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensorq_worker.broker import Claimed
+from tensorq_worker.tiles.fit import Fit
 
 
 class Run:
@@ -18,7 +19,8 @@ class Run:
         job: the lease that it runs under.
         tensors: its inputs, read-only, over the payload's memory.
         rows: rows along the batch axis; 1 for a model without one.
-        row_shapes: per input the shape of a row: what it is staged by.
+        row_shapes: per input the shape of a row: what it is staged by; padded where it has a fit.
+        fit: how its rows lie in their bucket; None for a model without buckets.
         dropped: its results are not wanted any more (failed, stopped or lost).
         stopped: RQ's stop-job was asked for it.
         started_s: Unix time in seconds of its first launch; 0 before.
@@ -29,6 +31,7 @@ class Run:
         "_outputs",
         "_since",
         "dropped",
+        "fit",
         "job",
         "row_shapes",
         "rows",
@@ -43,11 +46,13 @@ class Run:
         tensors: Mapping[str, np.ndarray],
         rows: int,
         row_shapes: tuple[tuple[int, ...], ...],
+        fit: Fit | None = None,
     ) -> None:
         self.job = job
         self.tensors = tensors
         self.rows = rows
         self.row_shapes = row_shapes
+        self.fit = fit
         self.dropped = False
         self.stopped = False
         self.started_s = 0.0

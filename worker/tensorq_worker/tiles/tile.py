@@ -48,27 +48,49 @@ class Tile:
         }
 
     def fill(self, inputs: Mapping[str, np.ndarray]) -> None:
-        """Copies the rows into ``inputs``, a slot's views; padding repeats the last valid row."""
+        """Copies the rows into ``inputs``, a slot's views; padding repeats the last valid row.
+
+        Rows that are shorter than their bucket are filled up, each by itself.
+        """
+        fit = self.parts[0].run.fit
         for name, view in inputs.items():
             if self.signature.batch_axis is None:
-                np.copyto(view, self.parts[0].run.tensors[name])
+                array = self.parts[0].run.tensors[name]
+                if fit is None:
+                    np.copyto(view, array)
+                else:
+                    fit.place(name, array, view)
                 continue
             rows = [part.run.tensors[name][part.start : part.stop] for part in self.parts]
-            np.concatenate(rows, out=view[: self.rows])
+            if fit is None or all(array.shape[1:] == view.shape[1:] for array in rows):
+                np.concatenate(rows, out=view[: self.rows])
+            else:
+                position = 0
+                for array in rows:
+                    fit.place(name, array, view[position : position + len(array)])
+                    position += len(array)
             if self.rows < self.size:
                 view[self.rows :] = view[self.rows - 1]
 
     def collect(self, outputs: Mapping[str, np.ndarray]) -> list[tuple[Run, dict[str, np.ndarray]]]:
         """Hands each job its rows of ``outputs``, padding stripped.
 
+        Outputs with a crop rule are cut back to what the row's own length is worth.
+
         Returns:
             Jobs that have all their rows now. Their arrays may view ``outputs``: pack or copy them before
             the slot is released.
+
+        Raises:
+            TileFailed: a crop rule keeps more than an output has.
         """
         names = [spec.name for spec in self.signature.outputs]
         if self.signature.batch_axis is None:
             run = self.parts[0].run
-            return [] if run.dropped else [(run, {name: outputs[name] for name in names})]
+            if run.dropped:
+                return []
+            mine = {name: outputs[name] for name in names}
+            return [(run, mine if run.fit is None else run.fit.cut(mine))]
         complete, position = [], 0
         for part in self.parts:
             end = position + part.rows
@@ -76,6 +98,8 @@ class Tile:
             position = end
             if part.run.dropped:
                 continue
+            if part.run.fit is not None:
+                mine = part.run.fit.cut(mine)
             whole = part.run.collect(part.start, part.stop, mine, names)
             if whole is not None:
                 complete.append((part.run, whole))
