@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         EngineError,
         EngineFatal,
         LaneClosed,
+        ModelDoesNotFit,
         ModelLoadFailed,
         RepositoryError,
         ShapeRefused,
@@ -36,6 +37,11 @@ if TYPE_CHECKING:
     from tensorq_engines.repository.entry import ModelEntry
     from tensorq_engines.repository.repository import Repository
     from tensorq_engines.repository.settings import ModelSettings
+    from tensorq_engines.residency.account import Account
+    from tensorq_engines.residency.decision import Evict, Fits, Later, Never
+    from tensorq_engines.residency.policy import LoadPolicy, ResidentState
+    from tensorq_engines.residency.resident import Resident
+    from tensorq_engines.residency.residents import Residents
     from tensorq_engines.select import create_engine, create_lane
     from tensorq_engines.warmup import WarmTile, warm
 
@@ -62,6 +68,16 @@ __all__ = [
     "create_lane",
     "derive_ladder",
     "warm",
+    # which models are loaded, under a budget
+    "Account",
+    "Evict",
+    "Fits",
+    "Later",
+    "LoadPolicy",
+    "Never",
+    "Resident",
+    "ResidentState",
+    "Residents",
     # writing an engine that computes inside a call
     "HostEngine",
     "ThreadedLane",
@@ -70,6 +86,7 @@ __all__ = [
     "EngineError",
     "EngineFatal",
     "LaneClosed",
+    "ModelDoesNotFit",
     "ModelLoadFailed",
     "RepositoryError",
     "ShapeRefused",
@@ -100,12 +117,22 @@ _HOMES = {
     "create_lane": "select",
     "derive_ladder": "base.ladder",
     "warm": "warmup",
+    "Account": "residency.account",
+    "Evict": "residency.decision",
+    "Fits": "residency.decision",
+    "Later": "residency.decision",
+    "LoadPolicy": "residency.policy",
+    "Never": "residency.decision",
+    "Resident": "residency.resident",
+    "ResidentState": "residency.policy",
+    "Residents": "residency.residents",
     "HostEngine": "base.engine",
     "ThreadedLane": "base.threaded_lane",
     "BuildFailed": _ERRORS,
     "EngineError": _ERRORS,
     "EngineFatal": _ERRORS,
     "LaneClosed": _ERRORS,
+    "ModelDoesNotFit": _ERRORS,
     "ModelLoadFailed": _ERRORS,
     "RepositoryError": _ERRORS,
     "ShapeRefused": _ERRORS,

@@ -35,6 +35,10 @@ class BuildFailed(ModelLoadFailed):
     """A plan cannot be built; the message names the model, the builder's words and what to do."""
 
 
+class ModelDoesNotFit(ModelLoadFailed):
+    """A model needs more memory than its worker's budget leaves; the message has the numbers."""
+
+
 class ShapeRefused(EngineError):
     """The engine does not run tiles of these shapes; nothing was run and no slot was taken."""
 
