@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tensorq_engines.base.footprint import Footprint
     from tensorq_engines.base.ladder import derive_ladder
     from tensorq_engines.base.lane import Lane
+    from tensorq_engines.base.memory import EngineMemory, LaneMemory
     from tensorq_engines.base.options import EngineOptions
     from tensorq_engines.base.problem import Problem
     from tensorq_engines.base.profile import InputRange, Profile
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from tensorq_engines.residency.policy import LoadPolicy, ResidentState
     from tensorq_engines.residency.resident import Resident
     from tensorq_engines.residency.residents import Residents
-    from tensorq_engines.select import create_engine, create_lane
+    from tensorq_engines.select import create_engine, create_gauge, create_lane
     from tensorq_engines.warmup import WarmTile, warm
 
 __all__ = [
@@ -56,15 +57,18 @@ __all__ = [
     "check_buckets",
     # running tiles
     "Engine",
+    "EngineMemory",
     "EngineOptions",
     "Footprint",
     "InputRange",
     "Lane",
+    "LaneMemory",
     "Profile",
     "Slot",
     "SlotState",
     "WarmTile",
     "create_engine",
+    "create_gauge",
     "create_lane",
     "derive_ladder",
     "warm",
@@ -105,15 +109,18 @@ _HOMES = {
     "Problem": "base.problem",
     "Repository": "repository.repository",
     "Engine": "base.engine",
+    "EngineMemory": "base.memory",
     "EngineOptions": "base.options",
     "Footprint": "base.footprint",
     "InputRange": "base.profile",
     "Lane": "base.lane",
+    "LaneMemory": "base.memory",
     "Profile": "base.profile",
     "Slot": "base.slot",
     "SlotState": "base.slot",
     "WarmTile": "warmup",
     "create_engine": "select",
+    "create_gauge": "select",
     "create_lane": "select",
     "derive_ladder": "base.ladder",
     "warm": "warmup",

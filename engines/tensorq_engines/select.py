@@ -10,6 +10,7 @@ from tensorq_engines.base.engine import Engine
 from tensorq_engines.base.errors import ModelLoadFailed
 from tensorq_engines.base.lane import MIN_SLOTS, Lane
 from tensorq_engines.base.options import EngineOptions
+from tensorq_engines.residency.gauge import Gauge
 
 if TYPE_CHECKING:
     from tensorq_engines.repository.entry import ModelEntry
@@ -22,10 +23,12 @@ class Kind:
     Attributes:
         engine: a class with ``from_entry(entry, options)``.
         lane: a class whose constructor takes ``slot_count``.
+        gauge: a class without arguments that tells how much of the kind's memory is in use.
     """
 
     engine: str
     lane: str
+    gauge: str = "tensorq_engines.residency.gauge:NullGauge"
 
 
 KINDS = {
@@ -34,7 +37,9 @@ KINDS = {
         "tensorq_engines.onnxruntime.lane:OnnxRuntimeLane",
     ),
     "tensorrt": Kind(
-        "tensorq_engines.tensorrt.engine:TensorRtEngine", "tensorq_engines.tensorrt.lane:TensorRtLane"
+        "tensorq_engines.tensorrt.engine:TensorRtEngine",
+        "tensorq_engines.tensorrt.lane:TensorRtLane",
+        "tensorq_engines.tensorrt.gauge:DeviceGauge",
     ),
     "reference": Kind(
         "tensorq_engines.reference.engine:ReferenceEngine", "tensorq_engines.reference.lane:ReferenceLane"
@@ -79,9 +84,16 @@ def create_lane(kind: str, slot_count: int = MIN_SLOTS) -> Lane:
     Raises:
         ValueError: there is no such kind, or a lane needs more slots.
     """
-    if kind not in KINDS:
-        raise ValueError(f"got lane kind {kind!r}, expected one of {', '.join(KINDS)}")
-    return cast(Lane, _find(KINDS[kind].lane)(slot_count))
+    return cast(Lane, _find(_kind(kind).lane)(slot_count))
+
+
+def create_gauge(kind: str) -> Gauge:
+    """Builds the gauge of the memory where engines of ``kind`` compute; no device is touched before it is read.
+
+    Raises:
+        ValueError: there is no such kind.
+    """
+    return cast(Gauge, _find(_kind(kind).gauge)())
 
 
 def tensorrt_is_usable() -> bool:
@@ -90,6 +102,12 @@ def tensorrt_is_usable() -> bool:
     from tensorq_engines.tensorrt.flavour import installed
 
     return bool(installed()) and Device.probe() is not None
+
+
+def _kind(kind: str) -> Kind:
+    if kind not in KINDS:
+        raise ValueError(f"got kind {kind!r}, expected one of {', '.join(KINDS)}")
+    return KINDS[kind]
 
 
 def _find(path: str) -> Any:

@@ -11,7 +11,9 @@ import pytest
 
 from contract.subject import fill, garbage
 from tensorq_engines import (
+    EngineMemory,
     LaneClosed,
+    LaneMemory,
     ShapeRefused,
     SlotMisuse,
     SlotState,
@@ -47,6 +49,37 @@ class TestEngine:
             case.engine.close()
             case.engine.close()
             assert not case.engine.loaded
+
+    def test_has_taken_memory_while_loaded_and_none_once_closed(self, subject, lane):
+        case = subject.plain()
+        lane.run(case.engine, case.tile())
+        memory, footprint = case.engine.memory, case.engine.footprint
+        assert memory.weights_bytes > 0
+        assert memory.context_bytes >= 0
+        assert 0 <= memory.arena_bytes <= footprint.arena_bytes
+        assert memory.total_bytes == memory.weights_bytes + memory.context_bytes + memory.arena_bytes
+        case.engine.close()
+        assert case.engine.memory == EngineMemory()
+
+    def test_says_where_its_activations_are(self, subject, lane):
+        case = subject.plain()
+        lane.run(case.engine, case.tile())
+        shared = lane.memory.arena_bytes, case.engine.memory.arena_bytes
+        assert (shared[1] == 0) if case.engine.shares_activations else (shared[0] == 0)
+
+
+class TestLaneMemory:
+    def test_is_nothing_before_the_first_tile_and_after_the_end(self, subject):
+        case = subject.plain()
+        with subject.new_lane() as lane:
+            assert lane.memory == LaneMemory()
+            lane.run(case.engine, case.tile())
+            taken = lane.memory
+            assert taken.total_bytes == taken.arena_bytes + taken.io_bytes
+            if case.engine.shares_activations:
+                assert taken.arena_bytes >= case.engine.footprint.arena_bytes
+                assert min(taken.io_bytes, taken.pinned_bytes) > 0
+        assert lane.memory == LaneMemory()
 
 
 class TestSlots:

@@ -52,12 +52,25 @@ class Behaviour:
     log: list = field(default_factory=list)
 
 
-def make_plan(model, profiles=(), *, activation_bytes=3 << 20, narrow=True, version=VERSION, device="9.0"):
-    """The bytes of a plan; ``narrow`` makes int32 of int64, as 8.6 does."""
+def make_plan(
+    model,
+    profiles=(),
+    *,
+    activation_bytes=3 << 20,
+    weights_bytes=0,
+    narrow=True,
+    version=VERSION,
+    device="9.0",
+):
+    """The bytes of a plan; ``narrow`` makes int32 of int64, as 8.6 does.
+
+    The weights are what its engine takes of the device, 0 as a small one does.
+    """
     header = {
         "version": version,
         "device": device,
         "activation": activation_bytes,
+        "weights": weights_bytes,
         "narrow": narrow,
         "profiles": [{r.name: [r.min, r.opt, r.max] for r in p} for p in profiles or (Profile(()),)],
     }
@@ -93,6 +106,8 @@ def make_module(cuda):
                 if header["device"] != "9.0":
                     return module.say("generated on an incompatible device, expecting compute 9.0")
                 return Engine(module, header, onnx.ModelProto.FromString(model))
+            except MemoryError:
+                return module.say("out of memory for the weights")
             except Exception as exc:
                 return module.say(f"the plan is cut short: {exc}")
 
@@ -112,6 +127,7 @@ class Nothing(list):
 class Engine:
     def __init__(self, module, header, model):
         self.module, self.header, self.model = module, header, model
+        self.weights = 0
         module.engines += 1
         weights = {item.name for item in model.graph.initializer}
         self.inputs = {item.name: item for item in model.graph.input if item.name not in weights}
@@ -122,10 +138,16 @@ class Engine:
         self.names = [*self.inputs, *self.outputs]
         self.num_io_tensors, self.num_optimization_profiles = len(self.names), len(header["profiles"])
         self.device_memory_size = header["activation"]
+        if header.get("weights"):
+            code, self.weights = module.cuda.runtime.cudaMalloc(header["weights"])
+            if code:
+                raise MemoryError
 
     def __del__(self):
         assert not self.module.cuda.sticky, "destroyed after an error that sticks"
         self.module.engines -= 1
+        if self.weights:
+            self.module.cuda.runtime.cudaFree(self.weights)
         self.module.cuda.ended.append("engine")
 
     def wire_dtype(self, name):

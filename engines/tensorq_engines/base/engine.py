@@ -12,6 +12,7 @@ import numpy as np
 from tensorq.signature import Signature
 from tensorq_engines.base.admission import Shapes, admit, sizes_for
 from tensorq_engines.base.footprint import Footprint
+from tensorq_engines.base.memory import EngineMemory
 from tensorq_engines.base.profile import Profile
 
 
@@ -25,10 +26,12 @@ class Engine(ABC):
 
     Attributes:
         kind: the name of the engine's kind, such as ``onnxruntime``; a lane runs engines of its own kind.
+        shares_activations: whether the models of one lane use one arena in turn; else each has its own.
         name: the model's name.
     """
 
     kind: ClassVar[str]
+    shares_activations: ClassVar[bool]
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -57,6 +60,11 @@ class Engine(ABC):
     @abstractmethod
     def footprint(self) -> Footprint:
         """The memory, in bytes, that the model asks for; the same before, while and after it is loaded."""
+
+    @property
+    @abstractmethod
+    def memory(self) -> EngineMemory:
+        """What the engine has taken now, lanes' contexts included; from any thread."""
 
     @abstractmethod
     def load(self) -> None:
@@ -102,6 +110,15 @@ class Engine(ABC):
 
 class HostEngine(Engine):
     """An engine that computes inside a call on the calling thread, for `ThreadedLane`."""
+
+    shares_activations: ClassVar[bool] = False
+
+    @property
+    def memory(self) -> EngineMemory:
+        """What the footprint asks for, while loaded: what a process takes says little, it may never fall."""
+        if not self.loaded:
+            return EngineMemory()
+        return EngineMemory(self.footprint.weights_bytes, arena_bytes=self.footprint.arena_bytes)
 
     @abstractmethod
     def execute(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

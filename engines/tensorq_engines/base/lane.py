@@ -13,6 +13,7 @@ import numpy as np
 from tensorq_engines.base.admission import Shapes
 from tensorq_engines.base.engine import Engine
 from tensorq_engines.base.errors import EngineError, ShapeRefused, SlotMisuse
+from tensorq_engines.base.memory import LaneMemory
 from tensorq_engines.base.slot import Slot, SlotState
 
 MIN_SLOTS = 2
@@ -35,6 +36,11 @@ class Lane(ABC):
         if slot_count < MIN_SLOTS:
             raise ValueError(f"got slot_count {slot_count}: a lane needs {MIN_SLOTS} slots or more")
         self.slot_count = slot_count
+
+    @property
+    @abstractmethod
+    def memory(self) -> LaneMemory:
+        """What the lane has taken now, slots included; from any thread."""
 
     @abstractmethod
     def acquire(self, engine: Engine, shapes: Shapes) -> Slot | None:

@@ -19,6 +19,7 @@ from tensorq_engines.base.errors import (
     TileFailed,
 )
 from tensorq_engines.base.lane import MIN_SLOTS, Lane
+from tensorq_engines.base.memory import LaneMemory
 from tensorq_engines.base.outputs import check_outputs
 from tensorq_engines.base.slot import Slot, SlotState
 from tensorq_engines.base.staging import Staging
@@ -98,6 +99,11 @@ class ThreadedLane(Lane):
         self._thread: threading.Thread | None = None
         self._closed = False
         self._fatal: EngineFatal | None = None
+
+    @property
+    def memory(self) -> LaneMemory:
+        """Nothing: engines have their own activations, and slots are neither page-locked nor on a device."""
+        return LaneMemory()
 
     def acquire(self, engine: Engine, shapes: Shapes) -> Slot | None:
         """See `Lane.acquire`."""

@@ -31,12 +31,14 @@ class Description:
         profiles: those that bind shapes; empty where all are fixed.
         ladder: batch sizes worth running, ascending.
         footprint: bytes of the largest tile over all profiles.
+        context_bytes: what a context keeps for itself, one number a profile; empty where that is a guess.
     """
 
     signature: Signature
     profiles: tuple[Profile, ...]
     ladder: tuple[int, ...]
     footprint: Footprint
+    context_bytes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ def describe_sidecar(sidecar: Sidecar, batch_axis: BatchAxis) -> Description:
         io_bytes,
         sum(sidecar.context_bytes),
     )
-    return _describe(sidecar.signature, sidecar.profiles, footprint, batch_axis)
+    return _describe(sidecar.signature, sidecar.profiles, footprint, batch_axis, sidecar.context_bytes)
 
 
 def describe_estimate(signature: Signature, profiles: Sequence[Profile], footprint: Footprint) -> Description:
@@ -93,18 +95,22 @@ def describe_native(engine: NativeEngine, plan_bytes: int, batch_axis: BatchAxis
     sizes = [measure_profile(engine, index) for index in indices]
     io_bytes = max(one.io_bytes for one in sizes)
     arena_bytes = max(engine.activation_bytes(index) for index in indices)
-    context_bytes = sum(one.context_bytes for one in sizes)
-    footprint = Footprint(plan_bytes, arena_bytes, io_bytes, io_bytes, context_bytes)
-    return _describe(signature, engine.profiles, footprint, batch_axis)
+    context_bytes = tuple(one.context_bytes for one in sizes)
+    footprint = Footprint(plan_bytes, arena_bytes, io_bytes, io_bytes, sum(context_bytes))
+    return _describe(signature, engine.profiles, footprint, batch_axis, context_bytes)
 
 
 def _describe(
-    signature: Signature, profiles: Sequence[Profile], footprint: Footprint, batch_axis: BatchAxis
+    signature: Signature,
+    profiles: Sequence[Profile],
+    footprint: Footprint,
+    batch_axis: BatchAxis,
+    context_bytes: tuple[int, ...] = (),
 ) -> Description:
     if batch_axis is not None:
         signature = Signature(signature.inputs, signature.outputs, None if batch_axis == "none" else 0)
     binding = tuple(profile for profile in profiles if profile.ranges)
-    return Description(signature, binding, derive_ladder(binding, signature), footprint)
+    return Description(signature, binding, derive_ladder(binding, signature), footprint, context_bytes)
 
 
 def _specs(ports: Sequence[Port]) -> tuple[TensorSpec, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 from weakref import WeakSet
@@ -10,6 +11,7 @@ from tensorq.signature import Signature
 from tensorq_engines.base.engine import Engine
 from tensorq_engines.base.errors import EngineError, ModelLoadFailed
 from tensorq_engines.base.footprint import Footprint
+from tensorq_engines.base.memory import EngineMemory
 from tensorq_engines.base.options import EngineOptions
 from tensorq_engines.base.profile import Profile
 from tensorq_engines.tensorrt import flavour as flavours
@@ -45,6 +47,7 @@ class TensorRtEngine(Engine):
     """
 
     kind: ClassVar[str] = "tensorrt"
+    shares_activations: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -73,6 +76,7 @@ class TensorRtEngine(Engine):
         self._guess: Description | None = None
         self._model: LoadedModel | None = None
         self._seats: WeakSet[Seat] = WeakSet()
+        self._seating = threading.Lock()
         self._counters: list[GraphCounters] = []
 
     @classmethod
@@ -114,6 +118,22 @@ class TensorRtEngine(Engine):
         return self._described.footprint
 
     @property
+    def memory(self) -> EngineMemory:
+        """See `Engine.memory`: weights as the driver showed them, contexts as they were measured alone."""
+        model, described = self._model, self._description
+        if model is None or described is None:
+            return EngineMemory()
+        with self._seating:
+            seats = [seat.memory for seat in self._seats]
+        sizes = described.context_bytes
+        taken = model.native.taken_bytes
+        return EngineMemory(
+            taken if taken > 0 else described.footprint.weights_bytes,
+            sum(seat.output_bytes + sum(sizes[index] for index in seat.profiles) for seat in seats),
+            sum(seat.activation_bytes for seat in seats),
+        )
+
+    @property
     def graphs(self) -> GraphCounters:
         """What happened to this model's tiles, over all lanes, since the engine was made."""
         return sum(self._counters, GraphCounters())
@@ -127,7 +147,8 @@ class TensorRtEngine(Engine):
 
     def attach(self, seat: Seat) -> None:
         """Takes note of a lane that made a seat for this engine, so that `close` can close it first."""
-        self._seats.add(seat)
+        with self._seating:
+            self._seats.add(seat)
         self._counters.append(seat.graphs.counters)
 
     def load(self) -> None:
@@ -162,9 +183,11 @@ class TensorRtEngine(Engine):
         model, self._model = self._model, None
         if model is None:
             return
-        for seat in list(self._seats):
+        with self._seating:
+            seats = list(self._seats)
+            self._seats.clear()
+        for seat in seats:
             seat.leave()
-        self._seats.clear()
         self._counters = [self.graphs]
         if fatal() is None:
             model.native.close()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tensorq_engines.base.admission import Shapes
 from tensorq_engines.base.engine import Engine
 from tensorq_engines.base.errors import EngineError, LaneClosed, SlotMisuse
 from tensorq_engines.base.lane import MIN_SLOTS, Lane
+from tensorq_engines.base.memory import LaneMemory
 from tensorq_engines.base.slot import Slot, SlotState
 from tensorq_engines.tensorrt.context import Refused
 from tensorq_engines.tensorrt.cuda.errors import CudaError
@@ -21,21 +21,6 @@ from tensorq_engines.tensorrt.seat import Seat
 from tensorq_engines.tensorrt.serial import SERIAL
 from tensorq_engines.tensorrt.slot import TensorRtSlot, failed
 from tensorq_engines.tensorrt.staging import Staging
-
-
-@dataclass(frozen=True, slots=True)
-class LaneMemory:
-    """Bytes that a lane has taken.
-
-    Attributes:
-        arena_bytes: activations, on the device; what private contexts have is not in it.
-        io_bytes: inputs and outputs, on the device.
-        pinned_bytes: page-locked, of all slots.
-    """
-
-    arena_bytes: int
-    io_bytes: int
-    pinned_bytes: int
 
 
 class TensorRtLane(Lane):
@@ -61,7 +46,7 @@ class TensorRtLane(Lane):
 
     @property
     def memory(self) -> LaneMemory:
-        """What the lane has taken now."""
+        """See `Lane.memory`."""
         device = self._device
         return LaneMemory(
             0 if device is None or device.activations is None else device.activations.size_bytes,

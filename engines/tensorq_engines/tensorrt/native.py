@@ -10,6 +10,7 @@ from typing import Any
 from tensorq.signature import Shape
 from tensorq_engines.base.errors import ModelLoadFailed
 from tensorq_engines.base.profile import InputRange, Profile
+from tensorq_engines.tensorrt.cuda.memory import free_and_total
 from tensorq_engines.tensorrt.flavour import Flavour
 from tensorq_engines.tensorrt.process import CHANGES, keep_for_good
 
@@ -46,20 +47,24 @@ class NativeEngine:
         inputs: in the engine's order.
         outputs: in the engine's order.
         profiles: at least one; without ranges where all shapes are fixed.
+        taken_bytes: device memory that went while it was deserialized, by the driver's account; 0 or less
+            where it fitted into what the driver had set aside, or another process gave memory back.
     """
 
-    def __init__(self, flavour: Flavour, handle: Any) -> None:
+    def __init__(self, flavour: Flavour, handle: Any, taken_bytes: int = 0) -> None:
         """Reads what the engine says.
 
         Args:
             flavour: what made it.
             handle: the ``ICudaEngine``; owned from here on.
+            taken_bytes: see the attribute.
 
         Raises:
             ModelLoadFailed: it has a tensor that jobs cannot carry.
         """
         self.flavour = flavour
         self.handle = handle
+        self.taken_bytes = taken_bytes
         names = [handle.get_tensor_name(index) for index in range(handle.num_io_tensors)]
         self.inputs = tuple(self._port(name) for name in names if flavour.is_input(handle, name))
         self.outputs = tuple(self._port(name) for name in names if not flavour.is_input(handle, name))
@@ -119,8 +124,10 @@ def deserialize(flavour: Flavour, data: bytes, what: str) -> NativeEngine:
     """
     runtime = flavour.runtime()
     with CHANGES, flavour.log.listen() as heard:
+        free = free_and_total()[0]
         # bytes, because TensorRT reads the buffer without the GIL.
         handle = runtime.deserialize_cuda_engine(bytes(data))
+        taken = free - free_and_total()[0]
     if handle is None:
         words = str(heard)
         advice = next((text for sign, text in REMEDIES.items() if sign in words), "build it anew")
@@ -128,7 +135,7 @@ def deserialize(flavour: Flavour, data: bytes, what: str) -> NativeEngine:
             f"{what}: {flavour.name} {flavour.version_text} cannot load it: {words}; {advice}"
         )
     with naming(what):
-        return NativeEngine(flavour, handle)
+        return NativeEngine(flavour, handle, taken)
 
 
 @contextmanager

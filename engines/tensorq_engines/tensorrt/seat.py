@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 
 from tensorq_engines.base.admission import Shapes
@@ -25,6 +26,21 @@ from tensorq_engines.tensorrt.staging import Staging
 from tensorq_engines.tensorrt.trial import replay_is_slower
 
 MAX_FORMS = 512
+
+
+@dataclass(frozen=True, slots=True)
+class SeatMemory:
+    """What an engine's contexts on one lane have taken.
+
+    Attributes:
+        profiles: of each context that there is.
+        activation_bytes: what contexts have that share no arena.
+        output_bytes: of outputs whose size only a run tells.
+    """
+
+    profiles: tuple[int, ...]
+    activation_bytes: int
+    output_bytes: int
 
 
 class Seat:
@@ -71,6 +87,18 @@ class Seat:
     def io_bytes(self) -> int:
         """The most that a tile of this seat needs of the lane's device inputs and outputs."""
         return max((aligned(form.room[0]) + form.room[1] for form in self._forms.values()), default=0)
+
+    @property
+    def memory(self) -> SeatMemory:
+        """What its contexts have for themselves; from any thread."""
+        contexts = tuple(self._contexts.values())
+        private = self._device.activations is None
+        outputs = [output for made in tuple(self._dynamic.values()) for output in made.values()]
+        return SeatMemory(
+            tuple(context.profile for context in contexts),
+            sum(context.activation_bytes for context in contexts) if private else 0,
+            sum(output.size_bytes for output in outputs),
+        )
 
     def has_run(self, shapes: Shapes) -> bool:
         """Tells whether there is a form of ``shapes``, which are admitted then; from any thread."""
