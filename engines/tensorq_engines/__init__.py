@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         ModelDoesNotFit,
         ModelLoadFailed,
         RepositoryError,
+        ResidencyClosed,
         ShapeRefused,
         SlotMisuse,
         SlotTimeout,
@@ -40,9 +41,13 @@ if TYPE_CHECKING:
     from tensorq_engines.repository.settings import ModelSettings
     from tensorq_engines.residency.account import Account
     from tensorq_engines.residency.decision import Evict, Fits, Later, Never
+    from tensorq_engines.residency.gauge import Gauge, NullGauge
+    from tensorq_engines.residency.ledger import Integrity
     from tensorq_engines.residency.policy import LoadPolicy, ResidentState
+    from tensorq_engines.residency.residency import Residency
     from tensorq_engines.residency.resident import Resident
     from tensorq_engines.residency.residents import Residents
+    from tensorq_engines.residency.snapshot import Snapshot
     from tensorq_engines.select import create_engine, create_gauge, create_lane
     from tensorq_engines.warmup import WarmTile, warm
 
@@ -76,12 +81,17 @@ __all__ = [
     "Account",
     "Evict",
     "Fits",
+    "Gauge",
+    "Integrity",
     "Later",
     "LoadPolicy",
     "Never",
+    "NullGauge",
+    "Residency",
     "Resident",
     "ResidentState",
     "Residents",
+    "Snapshot",
     # writing an engine that computes inside a call
     "HostEngine",
     "ThreadedLane",
@@ -93,6 +103,7 @@ __all__ = [
     "ModelDoesNotFit",
     "ModelLoadFailed",
     "RepositoryError",
+    "ResidencyClosed",
     "ShapeRefused",
     "SlotMisuse",
     "SlotTimeout",
@@ -127,12 +138,17 @@ _HOMES = {
     "Account": "residency.account",
     "Evict": "residency.decision",
     "Fits": "residency.decision",
+    "Gauge": "residency.gauge",
+    "Integrity": "residency.ledger",
     "Later": "residency.decision",
     "LoadPolicy": "residency.policy",
     "Never": "residency.decision",
+    "NullGauge": "residency.gauge",
+    "Residency": "residency.residency",
     "Resident": "residency.resident",
     "ResidentState": "residency.policy",
     "Residents": "residency.residents",
+    "Snapshot": "residency.snapshot",
     "HostEngine": "base.engine",
     "ThreadedLane": "base.threaded_lane",
     "BuildFailed": _ERRORS,
@@ -142,6 +158,7 @@ _HOMES = {
     "ModelDoesNotFit": _ERRORS,
     "ModelLoadFailed": _ERRORS,
     "RepositoryError": _ERRORS,
+    "ResidencyClosed": _ERRORS,
     "ShapeRefused": _ERRORS,
     "SlotMisuse": _ERRORS,
     "SlotTimeout": _ERRORS,

@@ -88,7 +88,7 @@ def create_lane(kind: str, slot_count: int = MIN_SLOTS) -> Lane:
 
 
 def create_gauge(kind: str) -> Gauge:
-    """Builds the gauge of the memory where engines of ``kind`` compute; no device is touched before it is read.
+    """Builds the gauge of the memory where engines of ``kind`` compute; it touches no device until read.
 
     Raises:
         ValueError: there is no such kind.

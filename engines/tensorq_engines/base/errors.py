@@ -59,6 +59,10 @@ class LaneClosed(EngineError):
     """The lane takes no more tiles because it was closed."""
 
 
+class ResidencyClosed(EngineError):
+    """No model is loaded any more because the worker's residency was closed."""
+
+
 class EngineFatal(EngineError):
     """The device or its runtime is beyond repair in this process, which must end.
 

@@ -57,7 +57,3 @@ class Resident:
     def may_leave(self) -> bool:
         """Whether it can be evicted at all, now or later."""
         return self.policy is LoadPolicy.LRU and not self.pinned
-
-    def dwells_until_s(self, dwell_multiple: float) -> float:
-        """Returns until when it stays while it has work queued."""
-        return self.loaded_at_s + dwell_multiple * self.load_s

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from tensorq_engines.base.footprint import Footprint
 from tensorq_engines.residency.account import Account
 from tensorq_engines.residency.decision import Decision, Fits, Later, Never
+from tensorq_engines.residency.dwell import Dwell
 from tensorq_engines.residency.policy import LoadPolicy, ResidentState
 from tensorq_engines.residency.refusal import refusal
 from tensorq_engines.residency.resident import Resident
@@ -31,7 +32,7 @@ class Residents:
         budget_bytes: what models may take; None for no limit.
         pinned_limit_bytes: page-locked bytes that all slots may take; None for no limit.
         unaccounted_bytes: what evicted models gave back and the driver did not; it lowers the budget.
-        dwell_multiple: load times that a model with work queued stays after its load.
+        dwell: how long a model with work queued stays after its load.
     """
 
     def __init__(
@@ -43,13 +44,14 @@ class Residents:
         slots: int = 2,
         pinned_limit_bytes: int | None = None,
         dwell_multiple: float = 4.0,
+        longest_dwell_s: float = 60.0,
     ) -> None:
         self.budget_bytes = budget_bytes
         self.lanes = lanes
         self.shared = shared
         self.slots = slots
         self.pinned_limit_bytes = pinned_limit_bytes
-        self.dwell_multiple = dwell_multiple
+        self.dwell = Dwell(dwell_multiple, longest_dwell_s)
         self.unaccounted_bytes = 0
         self._models: dict[str, Resident] = {}
 
@@ -115,9 +117,11 @@ class Residents:
             return Fits()
         if model.state in (ResidentState.LOADING, ResidentState.EVICTING):
             return Later(f"model {name!r} is {model.state} already")
-        if model.state is ResidentState.FAILED and now_s < model.retry_at_s:
+        decision = self._decide(model, now_s, waiting)
+        cooling = model.state is ResidentState.FAILED and now_s < model.retry_at_s
+        if cooling and not isinstance(decision, Never):
             return Later(f"its last load failed: {model.reason}", model.retry_at_s)
-        return self._decide(model, now_s, waiting)
+        return decision
 
     def room_to_stay(self, name: str, now_s: float, waiting: Collection[str] = ()) -> Decision:
         """Returns who must leave for a resident model that turned out larger than predicted.
@@ -127,7 +131,7 @@ class Residents:
         return self._decide(self._models[name], now_s, waiting)
 
     def begin_load(self, name: str, now_s: float) -> None:
-        """Promises a model its memory.
+        """Promises a model its memory, at a time that nothing depends on yet.
 
         Raises:
             ValueError: it is not absent, or there is no room for it.
@@ -136,7 +140,6 @@ class Residents:
         if not self.room.holds([model.footprint, *(other.footprint for other in self if other.charged)]):
             raise ValueError(f"model {name!r} has no room: ask room_for() and evict its victims first")
         model.state = ResidentState.LOADING
-        model.last_used_s = now_s
 
     def loaded(self, name: str, now_s: float, load_s: float) -> None:
         """Ends a load that took ``load_s`` seconds."""
@@ -178,12 +181,13 @@ class Residents:
 
         Args:
             name: the model.
-            shortfall_bytes: what it gave back and the driver did not.
+            shortfall_bytes: what it gave back and the driver did not; less than 0 where the driver gave
+                more, of what was unaccounted before.
         """
         model = self._expect(name, "end its eviction", ResidentState.EVICTING)
         model.state = ResidentState.ABSENT
         model.evictions += 1
-        self.unaccounted_bytes += shortfall_bytes
+        self.unaccounted_bytes = max(self.unaccounted_bytes + shortfall_bytes, 0)
 
     def use(self, name: str, now_s: float) -> None:
         """Begins a tile: the model cannot be evicted until `done`, as many times as it was used."""
@@ -213,7 +217,7 @@ class Residents:
         ]
         if not room.holds([model.footprint, *(other.footprint for other in staying)]):
             return Never(refusal(model, staying, room))
-        return choose_victims(model, others, room, now_s, waiting, self.dwell_multiple)
+        return choose_victims(model, others, room, now_s, waiting, self.dwell)
 
     def _expect(self, name: str, action: str, *states: ResidentState) -> Resident:
         model = self._models[name]

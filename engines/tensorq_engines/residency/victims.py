@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from tensorq_engines.residency.decision import Evict, Later
+from tensorq_engines.residency.dwell import Dwell
 from tensorq_engines.residency.policy import ResidentState
 from tensorq_engines.residency.resident import Resident
 from tensorq_engines.residency.room import Room
@@ -16,12 +17,12 @@ def choose_victims(
     room: Room,
     now_s: float,
     waiting: Collection[str],
-    dwell_multiple: float,
+    dwell: Dwell,
 ) -> Evict | Later:
     """Returns whom to evict for a model that fits beside those that cannot leave, and not beside all.
 
     Models without queued work go first, least recently used first; one with queued work goes only where
-    nothing else makes room, and not in the first multiples of its load time.
+    nothing else makes room, and not before it has dwelt.
 
     Args:
         wanted: the model to make room for.
@@ -29,7 +30,7 @@ def choose_victims(
         room: what there is.
         now_s: the time.
         waiting: names of models with work queued.
-        dwell_multiple: load times that a model with work queued stays.
+        dwell: how long a model with work queued stays.
     """
     if any(other.state is ResidentState.EVICTING for other in others):
         return Later("an eviction is under way")
@@ -41,7 +42,7 @@ def choose_victims(
     dwelling = {
         other.name: until_s
         for other in idle
-        if other.name in waiting and (until_s := other.dwells_until_s(dwell_multiple)) > now_s
+        if other.name in waiting and (until_s := dwell.until_s(other)) > now_s
     }
     free = [other for other in idle if other.name not in dwelling]
     free.sort(key=lambda other: (other.name in waiting, other.last_used_s, other.name))

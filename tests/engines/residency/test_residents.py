@@ -107,6 +107,13 @@ class TestVictims:
         assert residents.room_for("b", 4.9, {"b"}) == Evict(("a",))
         assert residents.room_for("b", 5.0, {"a", "b"}) == Evict(("a",))
 
+    def test_a_load_that_took_long_because_it_built_keeps_its_model_a_minute(self):
+        residents = pool(a=100, b=100)
+        load(residents, "a", 0, load_s=600)
+        assert residents.room_for("b", 59.9, {"a"}) == Later(
+            "a was loaded a moment ago and has work queued", 60.0
+        )
+
     def test_page_locked_memory_has_a_limit_of_its_own(self):
         residents = Residents(None, 1, slots=2, pinned_limit_bytes=100)
         for name, pinned in (("small", 20), ("large", 50), ("larger", 51)):
