@@ -2,7 +2,14 @@ import pytest
 
 from fakes.install import install
 from models import catalogue
-from tensorq_engines import EngineOptions, ModelLoadFailed, Repository, create_engine, create_lane
+from tensorq_engines import (
+    EngineOptions,
+    ModelLoadFailed,
+    Repository,
+    create_engine,
+    create_gauge,
+    create_lane,
+)
 
 
 @pytest.fixture
@@ -68,3 +75,14 @@ def test_threads_and_providers_reach_the_session(entry):
 def test_an_unknown_lane_is_refused():
     with pytest.raises(ValueError, match="expected one of onnxruntime, tensorrt, reference"):
         create_lane("cuda")
+
+
+def test_each_kind_has_a_gauge_and_only_a_gpu_tells(monkeypatch):
+    assert [create_gauge(kind).used_bytes() for kind in ("onnxruntime", "reference")] == [None, None]
+    cuda = install(monkeypatch).cuda
+    gauge = create_gauge("tensorrt")
+    assert cuda.calls["cuInit"] == 0
+    cuda.runtime.cudaMalloc(4096)
+    assert gauge.used_bytes() == 4096
+    with pytest.raises(ValueError, match="got kind 'abacus', expected one of onnxruntime"):
+        create_gauge("abacus")
