@@ -152,6 +152,22 @@ class TestEvictions:
         assert waiting() is pool["b"]
         assert not pool["a"].loaded
 
+    def test_wait_for_no_tile_that_ended_while_they_were_asked_for(self, open_pool, in_thread, monkeypatch):
+        pool = open_pool(a=100, b=100)
+        pool.residency.ensure("a")
+        pool.residency.use("a")
+        pool.settled()
+        request = pool.residency.request
+
+        def slow(*args):
+            decision = request(*args)
+            if isinstance(decision, Later):
+                pool.residency.done("a")
+            return decision
+
+        monkeypatch.setattr(pool.residency, "request", slow)
+        assert in_thread(pool.residency.ensure, "b")() is pool["b"]
+
     def test_that_fail_to_close_let_the_load_go_on(self, open_pool, caplog, monkeypatch):
         pool = open_pool(a=100, b=100)
         pool.residency.ensure("a")
@@ -167,11 +183,12 @@ class TestEvictions:
         monkeypatch.undo()
 
     def test_that_free_too_little_go_on(self, open_pool):
-        pool = open_pool(a=50, c=50, b=60)
+        pool = open_pool(a=50, c=40, b=50)
         pool.residency.ensure("a")
         pool.now_s = 1.0
         pool.residency.ensure("c")
         pool["a"].keeps = 30
+        assert pool.residency.request("b") == Evict(("a",))
         assert pool.residency.ensure("b") is pool["b"]
         assert (pool["a"].loaded, pool["c"].loaded) == (False, False)
 
@@ -188,6 +205,14 @@ class TestDriver:
         pool.device.kept = 15
         assert pool.residency.check_integrity().unaccounted_bytes == 15
         assert pool.residency.check_integrity().drift_bytes == 15
+
+    def test_is_not_the_models_where_others_take_memory_before_an_eviction(self, open_pool):
+        pool = open_pool(a=100, b=60)
+        pool.residency.ensure("a")
+        pool.device.other += 500
+        pool["a"].keeps = 10
+        pool.residency.ensure("b")
+        assert pool.residency.check_integrity().unaccounted_bytes == 10
 
     def test_is_asked_once_more_before_a_model_is_refused_for_it(self, open_pool):
         pool = open_pool(a=100, b=60)

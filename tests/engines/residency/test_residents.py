@@ -148,6 +148,12 @@ class TestWaiting:
         residents.evicted("a")
         assert residents.room_for("b", 0) == Fits()
 
+    def test_one_that_evicts_nobody_waits_for_an_eviction_under_way(self):
+        residents = pool(a=100, loaded=["a"])
+        residents.add("firm", Footprint(10), LAZY)
+        residents.begin_eviction("a")
+        assert residents.room_for("firm", 9) == Later("an eviction is under way")
+
     def test_a_failed_load_cools_down_twice_as_long_each_time_up_to_five_minutes(self):
         residents = pool(a=10)
         pauses, now_s = [], 0.0

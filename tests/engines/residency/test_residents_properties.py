@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from tensorq_engines import (
     Evict,
@@ -18,8 +18,11 @@ from tensorq_engines import (
 from tensorq_engines.residency.account import charge
 from tensorq_engines.residency.refusal import size
 
-SIZES = st.integers(0, 60)
-FOOTPRINTS = st.builds(Footprint, SIZES, SIZES, st.integers(0, 20), st.integers(0, 20), st.integers(0, 10))
+SMALL = st.integers(0, 8)
+FOOTPRINTS = st.builds(Footprint, st.integers(10, 60), st.integers(0, 30), SMALL, SMALL, SMALL)
+# Most are of the kind that comes and goes.
+POLICIES = st.sampled_from([*LoadPolicy, *[LoadPolicy.LRU] * 6])
+PINS = st.sampled_from([True, *[False] * 6])
 CHARGED = (ResidentState.LOADING, ResidentState.RESIDENT, ResidentState.EVICTING)
 
 
@@ -27,16 +30,19 @@ class Machine(RuleBasedStateMachine):
     """Follows every decision of room_for, and keeps its own account."""
 
     @initialize(
-        budget=st.none() | st.integers(0, 200),
-        lanes=st.integers(1, 3),
+        budget=st.integers(80, 200) | st.none(),
+        lanes=st.integers(1, 2),
         shared=st.booleans(),
         slots=st.integers(2, 3),
-        pinned_limit=st.none() | st.integers(0, 150),
+        pinned_limit=st.none() | st.integers(20, 150),
+        models=st.lists(st.tuples(FOOTPRINTS, POLICIES, PINS), min_size=4, max_size=8),
     )
-    def start(self, budget, lanes, shared, slots, pinned_limit):
+    def start(self, budget, lanes, shared, slots, pinned_limit, models):
         self.residents = Residents(budget, lanes, shared=shared, slots=slots, pinned_limit_bytes=pinned_limit)
         self.now_s = 0.0
         self.settings = (budget, lanes, shared, slots, pinned_limit)
+        for index, (footprint, policy, pinned) in enumerate(models):
+            self.residents.add(f"m{index}", footprint, policy, pinned)
 
     def models(self, *states):
         return [model for model in self.residents if model.state in states]
@@ -58,18 +64,14 @@ class Machine(RuleBasedStateMachine):
             pinned_limit is None or account.pinned_bytes <= pinned_limit
         )
 
-    @rule(footprint=FOOTPRINTS, policy=st.sampled_from(LoadPolicy), pinned=st.booleans())
-    @precondition(lambda self: len(self.residents) < 8)
-    def add(self, footprint, policy, pinned):
-        self.residents.add(f"m{len(self.residents)}", footprint, policy, pinned)
-
     @rule(seconds=st.floats(0, 30))
     def time_passes(self, seconds):
         self.now_s += seconds
 
     @rule(data=st.data())
     def ask(self, data):
-        name = self.pick(data, *ResidentState)
+        out = set(ResidentState) - set(CHARGED) if data.draw(st.integers(0, 9)) else ResidentState
+        name = self.pick(data, *out)
         if name is None:
             return
         wanted = self.residents[name]
@@ -93,6 +95,8 @@ class Machine(RuleBasedStateMachine):
                 assert not cooling
                 assert self.fits(charged | {name})
                 self.residents.begin_load(name, self.now_s)
+                if data.draw(st.integers(0, 7)):
+                    self.residents.loaded(name, self.now_s, data.draw(st.floats(0, 5)))
             case Evict(victims):
                 assert not cooling
                 assert evicts
@@ -116,6 +120,9 @@ class Machine(RuleBasedStateMachine):
                     assert not self.fits((charged - set(victims)) | {name, victim})
                 for victim in victims:
                     self.residents.begin_eviction(victim)
+                if data.draw(st.integers(0, 3)):
+                    for victim in victims:
+                        self.residents.evicted(victim)
             case Later(until_s=until_s):
                 assert cooling or self.fits(firm | {name})
                 assert until_s is None or until_s > self.now_s
@@ -142,7 +149,7 @@ class Machine(RuleBasedStateMachine):
             else:
                 self.residents.loaded(name, self.now_s, load_s)
 
-    @rule(data=st.data(), shortfall=st.integers(0, 20))
+    @rule(data=st.data(), shortfall=st.integers(-30, 20))
     def eviction_ends(self, data, shortfall):
         if (name := self.pick(data, ResidentState.EVICTING)) is not None:
             self.residents.evicted(name, shortfall)
