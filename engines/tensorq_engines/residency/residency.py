@@ -60,6 +60,7 @@ class Residency:
         self._loader = Loader()
         self._version = 0
         self._task: Task | None = None
+        self._tasks = 0
         self._fatal: EngineFatal | None = None
         self._closed = False
 
@@ -173,11 +174,11 @@ class Residency:
         """
         with self._state:
             self._expect_usable()
-            quiet, seen = self._task is None, self._version
+            quiet, seen = self._task is None, self._tasks
         reading = self._books.read()
         with self._state:
             # While a load or an eviction is under way the two accounts are not of one moment.
-            if quiet and self._task is None and self._version == seen:
+            if quiet and self._tasks == seen:
                 self._books.settle(reading)
             return self._books.integrity(reading)
 
@@ -241,6 +242,7 @@ class Residency:
             decision = self._mover.decide(name, waiting)
             if isinstance(decision, Fits | Evict):
                 task = self._task = Task(name, frozenset(waiting), decision)
+                self._tasks += 1
                 self._loader.submit(lambda: self._work(task))
             return decision
 

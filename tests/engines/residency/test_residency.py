@@ -225,6 +225,22 @@ class TestDriver:
         pool.device.kept = 0
         assert pool.residency.ensure("a") is pool["a"]
 
+    def test_is_not_believed_while_a_load_is_under_way(self, open_pool):
+        pool = open_pool(a=100, b=60)
+        pool.residency.ensure("a")
+        pool.settled()
+        pool["a"].keeps = 40
+        pool["b"].may_load.clear()
+        pool.residency.request("b")
+        assert pool["b"].entered.acquire(timeout=WAIT_S)
+        kept, pool.device.kept = pool.device.kept, 0
+        assert pool.residency.check_integrity().unaccounted_bytes == 40
+        pool.device.kept = kept
+        pool["b"].may_load.set()
+        pool.settled()
+        pool.device.kept = 0
+        assert pool.residency.check_integrity().unaccounted_bytes == 0
+
     def test_baseline_is_what_it_shows_before_the_first_load_or_when_told(self, open_pool):
         pool = open_pool(a=10)
         pool.residency.ensure("a")
