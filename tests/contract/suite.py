@@ -5,6 +5,7 @@ A folder of tests that imports these classes has the fixtures ``subject`` and ``
 
 import queue
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -152,6 +153,36 @@ class TestSlots:
         with pytest.raises(SlotMisuse, match="wait"):
             slot.release()
         case.check(slot.wait(), case.tile())
+
+    def test_busy_time_is_there_once_the_tile_is_done_and_until_it_is_released(self, subject, lane):
+        case = subject.slow()
+        slot = fill(lane, case, case.tile())
+        with pytest.raises(SlotMisuse, match=r"busy_s .*submit it first"):
+            _ = slot.busy_s
+        lane.submit(slot)
+        with pytest.raises(SlotMisuse, match=r"busy_s .*wait"):
+            _ = slot.busy_s
+        slot.wait()
+        assert slot.busy_s == slot.busy_s > 0
+        slot.release()
+        with pytest.raises(SlotMisuse, match=r"busy_s .*free"):
+            _ = slot.busy_s
+
+    def test_busy_times_of_tiles_that_queue_do_not_overlap(self, subject, lane):
+        case = subject.slow()
+        for round_ in range(3):
+            slots = [fill(lane, case, case.tile(seed)) for seed in range(2)]
+            started = time.perf_counter()
+            for slot in slots:
+                lane.submit(slot)
+            for slot in slots:
+                slot.wait()
+            took_s = time.perf_counter() - started
+            busy_s = [slot.busy_s for slot in slots]
+            assert all(busy > 0 for busy in busy_s)
+            assert sum(busy_s) <= 1.01 * took_s, round_
+            for slot in slots:
+                slot.release()
 
     def test_of_another_lane_cannot_be_submitted(self, subject, lane):
         case = subject.plain()

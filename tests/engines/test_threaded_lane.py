@@ -1,6 +1,7 @@
 """Moments that only an engine under the test's control can provoke."""
 
 import threading
+import time
 from typing import ClassVar
 
 import numpy as np
@@ -130,6 +131,18 @@ def test_a_failure_that_is_no_engine_error_becomes_tile_failed_and_keeps_the_thr
     assert isinstance(caught.value.__cause__, MemoryError)
     engine.failure = None
     assert submit(lane, engine, 1.0).wait(5)["y"].tolist() == [1, 1]
+
+
+def test_busy_time_is_that_of_the_tile_alone_also_of_one_that_failed(engine, lane):
+    engine.failure = MemoryError("no more")
+    slots = [submit(lane, engine) for _ in range(2)]
+    assert engine.entered.acquire(timeout=5)
+    time.sleep(0.05)
+    engine.gate.set()
+    for slot in slots:
+        with pytest.raises(TileFailed):
+            slot.wait(5)
+    assert slots[0].busy_s >= 0.05 > slots[1].busy_s > 0
 
 
 def test_a_fatal_error_reaches_every_later_call_and_every_waiting_tile(engine, lane):

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-import threading
+import time
 from collections import defaultdict
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
 
-from fakes.stream import Fault, Stream
+from fakes.stream import Fault, Mark, Stream
 
 GRANULARITY = 2 * 1024 * 1024
 ILLEGAL_ADDRESS, NOT_READY, OUT_OF_MEMORY, INVALIDATED = 700, 600, 2, 901
+INVALID_HANDLE, DISABLE_TIMING = 400, 2
 
 
 class Names:
@@ -35,12 +36,16 @@ class FakeCuda:
     Attributes:
         sticky: the error that every call returns from now on; 0 for none.
         calls: how often each function was called.
+        steps: operations that streams came to, marks included.
+        clock: seconds on the device, as events with timing tell them.
         ended: what was destroyed, in order: graphs, contexts, engines, memory and streams.
     """
 
     def __init__(self, memory_bytes=1 << 30, address_ranges=True):
         self.memory_bytes, self.address_ranges = memory_bytes, address_ranges
         self.sticky, self.calls, self.failures = 0, defaultdict(int), defaultdict(list)
+        self.clock, self.timed = time.perf_counter, set()
+        self.steps = 0
         self.device, self.pinned, self.ranges, self.ended = {}, {}, {}, []
         self.streams, self.events, self.graphs, self.execs = {}, {}, {}, {}
         self._next = 1000
@@ -239,13 +244,16 @@ class FakeCuda:
 
     def _cudaStreamQuery(self, stream): ...
     def _cudaEventCreateWithFlags(self, flags):
-        return self._new(self.events, [])
+        event = self._new(self.events, [])
+        if not flags & DISABLE_TIMING:
+            self.timed.add(event)
+        return event
 
     def _cudaEventDestroy(self, event):
         del self.events[event]
 
     def _cudaEventRecord(self, event, stream):
-        mark = threading.Event()
+        mark = Mark(lambda: self.clock())
         self.events[event] = [mark]
         self.streams[stream].put(mark.set)
 
@@ -256,6 +264,14 @@ class FakeCuda:
         for mark in self.events[event]:
             mark.wait()
         return (self.sticky,)
+
+    def _cudaEventElapsedTime(self, start, end):
+        marks = [*self.events[start], *self.events[end]]
+        if len(marks) < 2 or not {start, end} <= self.timed:
+            return INVALID_HANDLE, 0.0
+        if not all(mark.is_set() for mark in marks):
+            return NOT_READY, 0.0
+        return 0, 1000 * (marks[1].at - marks[0].at)
 
     def _cudaStreamWaitEvent(self, stream, event, flags):
         marks = self.events[event]

@@ -2,10 +2,25 @@
 
 import queue
 import threading
+import time
 
 
 class Fault(Exception):
     """A kernel or copy touched memory that is not there."""
+
+
+class Mark(threading.Event):
+    """An event that was recorded, and when the stream came to it."""
+
+    at = None
+
+    def __init__(self, clock=time.perf_counter):
+        super().__init__()
+        self.clock = clock
+
+    def set(self):
+        self.at = self.clock()
+        super().set()
 
 
 class Stream:
@@ -28,6 +43,7 @@ class Stream:
 
     def _run(self):
         while (operation := self.work.get()) is not None:
+            self.cuda.steps += 1
             try:
                 if not self.cuda.sticky or getattr(operation, "__name__", "") == "set":
                     operation()

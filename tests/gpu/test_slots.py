@@ -70,6 +70,31 @@ def test_a_result_stays_while_three_later_tiles_run(open_model, open_lane, fact)
     held.release()
 
 
+def test_busy_time_of_a_tile_that_queues_behind_another_is_its_own(open_model, lane, fact):
+    big, small = open_model("det"), open_model("rec")
+    largest, one = tile(big, big.ladder[-1], (960, 960)), tile(small, 1)
+
+    def busy_s(*tiles):
+        slots = [fill(lane, engine, inputs) for engine, inputs in tiles]
+        for slot in slots:
+            lane.submit(slot)
+        for slot in slots:
+            slot.wait()
+        found = [slot.busy_s for slot in slots]
+        for slot in slots:
+            slot.release()
+        return found
+
+    for _ in range(10):
+        busy_s((big, largest), (small, one))
+    pairs = [busy_s((big, largest), (small, one)) for _ in range(20)]
+    alone = sorted(busy_s((small, one))[0] for _ in range(20))[10]
+    before, behind = (sorted(pair[n] for pair in pairs)[10] for n in range(2))
+    fact(before_ms=1000 * before, behind_ms=1000 * behind, alone_ms=1000 * alone)
+    assert before > 4 * alone
+    assert behind < 2 * alone
+
+
 def test_padding_leaves_valid_rows_bit_equal(open_model, lane, name):
     engine = open_model(name)
     rows = engine.ladder[1]

@@ -71,6 +71,20 @@ class Slot(ABC):
         self._expect("wait for", SlotState.SUBMITTED, SlotState.RUNNING, SlotState.DONE)
         return self._await(timeout_s)
 
+    @property
+    def busy_s(self) -> float:
+        """Seconds that the engine itself was busy with this tile; to be read after `wait`.
+
+        From the tile's copy in to its copy out: what the host does before and after, and what other tiles of
+        the lane take, is not in it. Tiles of other lanes that run at the same time make it longer. 0 for a
+        tile that failed before it ran.
+
+        Raises:
+            SlotMisuse: the tile is not done, or the slot was released.
+        """
+        self._expect("read busy_s of", SlotState.DONE)
+        return self._busy()
+
     def release(self) -> None:
         """Gives the staging area back to the lane; input and output views are invalid from here on.
 
@@ -95,6 +109,10 @@ class Slot(ABC):
     @abstractmethod
     def _await(self, timeout_s: float | None) -> Mapping[str, np.ndarray]:
         """Waits for the submitted tile; see `wait`."""
+
+    @abstractmethod
+    def _busy(self) -> float:
+        """Returns `busy_s` of a tile that is done."""
 
     @abstractmethod
     def _free(self) -> None:

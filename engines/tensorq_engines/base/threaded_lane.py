@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Mapping
 
 import numpy as np
@@ -39,6 +40,7 @@ class ThreadedSlot(Slot):
         self._finished = threading.Event()
         self._outputs: Mapping[str, np.ndarray] = {}
         self._failure: EngineError | None = None
+        self._busy_s = 0.0
 
     def _await(self, timeout_s: float | None) -> Mapping[str, np.ndarray]:
         if not self._finished.wait(timeout_s):
@@ -51,6 +53,9 @@ class ThreadedSlot(Slot):
             raise self._failure.with_traceback(None)
         return self._outputs
 
+    def _busy(self) -> float:
+        return self._busy_s
+
     def _free(self) -> None:
         self._outputs = {}
         self.lane._take_back(self._staging)
@@ -61,9 +66,7 @@ class ThreadedSlot(Slot):
         try:
             if not self._engine.loaded:
                 raise SlotMisuse(f"model {self.model!r} was closed while a tile of it waited to run")
-            self._outputs = check_outputs(
-                self._engine.signature, self._shapes, self._engine.execute(self._inputs)
-            )
+            self._outputs = check_outputs(self._engine.signature, self._shapes, self._execute())
         except EngineError as exc:
             self._failure = exc
         except Exception as exc:
@@ -75,6 +78,13 @@ class ThreadedSlot(Slot):
             self._failure = failure
         finally:
             self._finish()
+
+    def _execute(self) -> Mapping[str, np.ndarray]:
+        started = time.perf_counter()
+        try:
+            return self._engine.execute(self._inputs)
+        finally:
+            self._busy_s = time.perf_counter() - started
 
     def _fail(self, failure: EngineError) -> None:
         self._failure = failure

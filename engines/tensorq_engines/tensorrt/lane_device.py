@@ -8,7 +8,7 @@ from weakref import WeakSet
 
 from tensorq_engines.tensorrt.arena import Arena, GrowingArena, MovingArena
 from tensorq_engines.tensorrt.cuda.device import Device
-from tensorq_engines.tensorrt.cuda.stream import Event, Stream
+from tensorq_engines.tensorrt.cuda.stream import Stream
 from tensorq_engines.tensorrt.form import Form
 from tensorq_engines.tensorrt.layout import aligned
 from tensorq_engines.tensorrt.options import LaneOptions
@@ -69,8 +69,7 @@ class LaneDevice:
         if self.io.size_bytes < aligned(inputs) + outputs:
             with CHANGES:
                 self.io.reserve(aligned(inputs) + outputs)
-        if staging.event is None:
-            staging.event = Event(spin=self._spin)
+        staging.make_events(spin=self._spin)
         if inputs > staging.inputs.capacity or outputs > staging.outputs.capacity:
             with CHANGES:
                 self._drop_graphs(staging.index)

@@ -141,11 +141,13 @@ class Seat:
         """
         graph = self.graphs.find(form, staging.index)
         if graph is not None:
+            staging.mark_begin(self._device.stream)
             graph.launch(self._device.stream)
             self.graphs.counters.hits += 1
             return form.outputs
         self.graphs.miss(form)
         self._prepare(form)
+        staging.mark_begin(self._device.stream)
         outputs = self._enqueue(form, staging)
         form.runs += 1
         if self.graphs.due(form):
@@ -267,7 +269,7 @@ class Seat:
 
     def _capture(self, form: Form, staging: Staging, spare: Iterable[Staging]) -> None:
         """Captures a tile that was just queued, also for slots that no tile owns."""
-        self._device.stream.synchronize()
+        staging.mark_ran(self._device.stream)
         graph = self._add_graph(form, staging)
         if graph is not None and self._is_slower(form, staging, graph):
             self.graphs.refuse(form, "slower")

@@ -52,6 +52,7 @@ class TensorRtSlot(Slot):
         self._layout = form.outputs
         self._outputs: Mapping[str, np.ndarray] | None = None
         self._failure: EngineError | None = None
+        self._busy_s: float | None = None
 
     @property
     def state(self) -> SlotState:
@@ -69,6 +70,23 @@ class TensorRtSlot(Slot):
         """Marks the end of the tile in the lane's stream."""
         assert self.staging.event is not None
         return self.staging.event
+
+    def span_s(self, epoch: Event) -> tuple[float, float]:
+        """Returns when the tile began and ended on the device, in seconds since ``epoch``; as `busy_s`.
+
+        Args:
+            epoch: an event with timing, recorded in any stream and done.
+
+        Raises:
+            SlotMisuse: the tile is not done, or the slot was released.
+            TileFailed: it failed.
+        """
+        busy_s = self.busy_s
+        if self._failure is not None:
+            raise self._failure.with_traceback(None)
+        assert self.staging.begin is not None
+        begin_s = epoch.elapsed_s(self.staging.begin)
+        return begin_s, begin_s + busy_s
 
     def start(self, spare: list[Staging]) -> None:
         """Queues the tile; called once, by the lane, with its turn.
@@ -130,6 +148,13 @@ class TensorRtSlot(Slot):
         if not self.form.dynamic and not model.casts_outputs:
             self._views.outputs = outputs
         return outputs
+
+    def _busy(self) -> float:
+        if self._failure is not None:
+            return 0.0
+        if self._busy_s is None:
+            self._busy_s = self.staging.busy_s
+        return self._busy_s
 
     def _look(self) -> None:
         if self._state is SlotState.SUBMITTED:

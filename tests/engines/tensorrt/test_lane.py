@@ -6,6 +6,7 @@ import pytest
 from tensorq_engines import EngineFatal, SlotMisuse, TileFailed
 from tensorq_engines.base.profile import Profile
 from tensorq_engines.tensorrt import waiting
+from tensorq_engines.tensorrt.cuda.stream import Event, Stream
 from tensorq_engines.tensorrt.pinned import LEDGER
 from tensorq_engines.tensorrt.waiting import spins, usable_cores
 
@@ -242,6 +243,48 @@ class TestWaiting:
         )
         run(open_lane(wait=wait), open_plan(), 8)
         assert {flag & BLOCKING_SYNC for flag in flags} == {sleeps}
+
+
+class TestBusyTime:
+    """The device's clock counts what streams do: a tile is three steps, and each mark is one."""
+
+    def test_is_the_tiles_own_on_the_devices_clock(self, fake, open_plan, open_lane, run, fill):
+        engine, lane = open_plan(), open_lane()
+        for _ in range(3):
+            run(lane, engine, 8)
+        fake.cuda.clock = lambda: fake.cuda.steps
+        epoch, stream = Event(timing=True), Stream()
+        epoch.record(stream)
+        epoch.wait()
+        slots = [fill(lane, engine) for _ in range(2)]
+        for slot in slots:
+            lane.submit(slot)
+        for slot in slots:
+            slot.wait()
+        assert [slot.busy_s for slot in slots] == [4, 4]
+        assert [slot.span_s(epoch) for slot in slots] == [(1, 5), (6, 10)]
+        stream.close()
+
+    def test_of_a_tile_that_is_captured_leaves_the_capture_out(self, fake, open_plan, open_lane, fill):
+        engine, lane = open_plan(), open_lane(graph_trials=5)
+        fake.cuda.clock = lambda: fake.cuda.steps
+        slot = fill(lane, engine)
+        lane.submit(slot)
+        slot.wait()
+        assert fake.cuda.calls["cudaGraphLaunch"] > 5
+        assert slot.busy_s == 4
+
+    def test_of_a_tile_that_never_ran_is_nothing(self, fake, open_plan, open_lane, run, fill):
+        engine, lane = open_plan(), open_lane()
+        run(lane, engine, 3)
+        fake.behaviour.refuse_runs = 1
+        slot = fill(lane, engine, 3)
+        lane.submit(slot)
+        with pytest.raises(TileFailed):
+            slot.wait()
+        assert slot.busy_s == 0
+        with pytest.raises(TileFailed):
+            slot.span_s(slot.event)
 
 
 def test_lanes_that_serialize_queue_behind_each_other(fake, open_plan, open_lane, run):

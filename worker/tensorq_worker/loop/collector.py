@@ -49,7 +49,6 @@ class Collector:
         self.pending = 0
         # The tile that is waited for, and since when (`time.perf_counter`).
         self._waiting: tuple[Launched, float] | None = None
-        self._last_end = 0.0
         self._lock = threading.Lock()
 
     def start(self) -> None:
@@ -116,10 +115,9 @@ class Collector:
         self._finish(launched, hot, busy_s)
 
     def _wait(self, launched: Launched) -> tuple[Mapping[str, np.ndarray], float, float]:
-        """Returns the outputs, how long the engine was busy, and for how long of that it was waited for.
+        """Returns the outputs, how long the engine was busy, and for how long it was waited for, in seconds.
 
-        A lane runs one tile at a time, so this one began no sooner than the last one ended. Timeouts go by
-        the wait: a Redis that stalls the storing of one tile must not make the next one late.
+        Timeouts go by the wait: a Redis that stalls the storing of one tile must not make the next one late.
         """
         since = time.perf_counter()
         self._waiting = launched, since
@@ -127,8 +125,7 @@ class Collector:
             outputs = launched.slot.wait()
         finally:
             self._waiting = None
-            begin, self._last_end = max(launched.started, self._last_end), time.perf_counter()
-        return outputs, self._last_end - begin, self._last_end - since
+        return outputs, launched.slot.busy_s, time.perf_counter() - since
 
     def _late(self, run: Run, waited_s: float) -> Exception | None:
         if run.stopped:

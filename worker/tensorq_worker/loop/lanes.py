@@ -44,10 +44,9 @@ class DrivenLane:
         timeouts = [part.run.job.timeout_s for part in tile.parts if part.run.job.timeout_s > 0]
         for part in tile.parts:
             part.run.started_s = part.run.started_s or now_s
-        started = time.perf_counter()
         self.lane.submit(slot)
         self._submitted += 1
-        self.collector.put(Launched(tile, slot, started, min(timeouts, default=None)))
+        self.collector.put(Launched(tile, slot, min(timeouts, default=None)))
 
 
 class Lanes:

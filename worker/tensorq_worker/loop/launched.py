@@ -19,13 +19,11 @@ class Launched:
     Attributes:
         tile: the rows.
         slot: where it runs.
-        started: `time.perf_counter` at submit.
         timeout_s: the shortest timeout of its jobs; None without one.
     """
 
     tile: Tile
     slot: Slot
-    started: float
     timeout_s: float | None
 
 
