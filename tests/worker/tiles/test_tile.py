@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from fixtures.jobs import claimed, run_of
 from tensorq.signature import Signature, TensorSpec
-from tensorq_worker.planner import next_size
 from tensorq_worker.tiles import Part, Run, Stage, Tile
 
 F32 = "float32"
@@ -101,7 +100,7 @@ def test_results_are_bit_for_bit_those_of_each_row_alone(counts, ladder, seed, o
         stage.add(run)
     tiles = []
     while stage.rows:
-        size = next_size(stage.rows, ladder)
+        size = stage.tiling.next_size(stage.rows)
         tiles.append(Tile("net", SIGNATURE, stage.take(size), size))
     # Lanes end their tiles in any order, and one slot's memory serves them all.
     order.shuffle(tiles)

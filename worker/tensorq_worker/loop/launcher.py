@@ -12,7 +12,7 @@ from tensorq_engines import EngineFatal, Slot
 from tensorq_worker.broker import Broker, Claimed
 from tensorq_worker.errors import DeadlineExceeded, WorkerFault
 from tensorq_worker.loop.lanes import DrivenLane, Lanes
-from tensorq_worker.planner import covering_size, next_size, wait_ms
+from tensorq_worker.planner import wait_ms
 from tensorq_worker.scheduler import Candidate, pick
 from tensorq_worker.served import Served
 from tensorq_worker.tiles import Part, Stage, Tile
@@ -77,27 +77,30 @@ class Launcher:
 
     def candidates(self, hurry: bool = False) -> list[Candidate[Place]]:
         """The stages that hold rows."""
-        now_ms = time.time() * 1000
+        now_ms, here_ms = 1000 * time.time(), 1000 * time.monotonic()
         found = []
         for served in self._models.values():
             for stage in served.stages.values():
                 oldest = stage.oldest()
                 if oldest is not None:
                     age_ms = max(now_ms - oldest.job.at_ms, oldest.staged_ms())
-                    wait = 0.0 if hurry else wait_ms(stage.rows, stage.ladder, age_ms, served.max_delay_ms)
+                    wait = 0.0
+                    if not hurry:
+                        rate = stage.arrivals.rows_per_ms(here_ms)
+                        wait = wait_ms(stage.rows, stage.tiling, age_ms, served.max_delay_ms, rate)
                     found.append(Candidate((served, stage), age_ms, wait))
         return found
 
     def add_fixed(self, served: Served, parts: list[Part], alone: bool = False) -> None:
         """Queues a tile of just these parts; of several where a single job exceeds the largest size."""
-        stage = served.stage_for(parts[0].run)
-        largest = stage.ladder[-1]
+        tiling = served.stage_for(parts[0].run).tiling
+        largest = tiling.largest
         if len(parts) == 1 and parts[0].rows > largest:
             run, start, stop = parts[0].run, parts[0].start, parts[0].stop
             for first in range(start, stop, largest):
                 self.add_fixed(served, [Part(run, first, min(first + largest, stop))], alone)
             return
-        size = covering_size(sum(part.rows for part in parts), stage.ladder)
+        size = tiling.covering_size(sum(part.rows for part in parts))
         self._fixed.append(Tile(served.name, served.intake.signature, parts, size, alone))
 
     def bisect(self, tile: Tile, error: Exception) -> None:
@@ -132,11 +135,11 @@ class Launcher:
         lane = self._lanes.free(served.engine)
         if lane is None:
             return False
-        parts = stage.take(next_size(stage.rows, stage.ladder))
+        parts = stage.take(stage.tiling.next_size(stage.rows))
         served.forget_empty_stages()
         if parts:
             # Rows of dropped jobs counted as waiting: what is left may fit a smaller tile.
-            size = covering_size(sum(part.rows for part in parts), stage.ladder)
+            size = stage.tiling.covering_size(sum(part.rows for part in parts))
             self._start(lane, served, Tile(served.name, served.intake.signature, parts, size))
         return True
 
@@ -197,6 +200,6 @@ class Launcher:
             return tile
         if not parts:
             return None
-        ladder = served.stage_for(parts[0].run).ladder
-        size = covering_size(sum(part.rows for part in parts), ladder)
+        tiling = served.stage_for(parts[0].run).tiling
+        size = tiling.covering_size(sum(part.rows for part in parts))
         return Tile(tile.model, tile.signature, parts, size, tile.alone)

@@ -24,17 +24,18 @@ class Run:
         dropped: its results are not wanted any more (failed, stopped or lost).
         stopped: RQ's stop-job was asked for it.
         started_s: Unix time in seconds of its first launch; 0 before.
+        since_ms: when it was made, on `time.monotonic`'s clock.
     """
 
     __slots__ = (
         "_done",
         "_outputs",
-        "_since",
         "dropped",
         "fit",
         "job",
         "row_shapes",
         "rows",
+        "since_ms",
         "started_s",
         "stopped",
         "tensors",
@@ -56,13 +57,13 @@ class Run:
         self.dropped = False
         self.stopped = False
         self.started_s = 0.0
-        self._since = time.monotonic()
+        self.since_ms = 1000 * time.monotonic()
         self._done: dict[int, int] = {}
         self._outputs: dict[str, np.ndarray[Any, Any]] = {}
 
     def staged_ms(self) -> float:
         """For how long the job has been here: its age where the producer's clock is ahead of ours."""
-        return 1000 * (time.monotonic() - self._since)
+        return 1000 * time.monotonic() - self.since_ms
 
     def collect(
         self, start: int, stop: int, outputs: Mapping[str, np.ndarray], names: Sequence[str]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
+from tensorq_worker.planner import ArrivalRate, Tiling, assumed_costs
 from tensorq_worker.tiles.run import Run
 
 
@@ -27,13 +28,17 @@ class Stage:
 
     Attributes:
         ladder: the batch sizes that rows of this shape may run at, ascending.
+        tiling: over the ladder.
+        arrivals: how fast rows of this shape come.
         rows: rows waiting, those of dropped jobs included until they are taken.
     """
 
-    __slots__ = ("_parts", "ladder", "rows")
+    __slots__ = ("_parts", "arrivals", "ladder", "rows", "tiling")
 
     def __init__(self, ladder: tuple[int, ...]) -> None:
         self.ladder = ladder
+        self.tiling = Tiling(ladder, assumed_costs(ladder))
+        self.arrivals = ArrivalRate()
         self.rows = 0
         self._parts: deque[Part] = deque()
 
@@ -41,6 +46,7 @@ class Stage:
         """Puts all rows of a job behind those waiting."""
         self._parts.append(Part(run, 0, run.rows))
         self.rows += run.rows
+        self.arrivals.add(run.rows, run.since_ms)
 
     def take(self, rows: int) -> list[Part]:
         """Takes up to ``rows`` rows from the front; the last job may be split."""
