@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from tensorq_engines.base.profile import InputRange, Profile
     from tensorq_engines.base.slot import Slot, SlotState
     from tensorq_engines.base.threaded_lane import ThreadedLane
+    from tensorq_engines.costs.measure import measure_costs
+    from tensorq_engines.costs.store import CostStore
+    from tensorq_engines.costs.table import CostTable
     from tensorq_engines.repository.entry import ModelEntry
     from tensorq_engines.repository.repository import Repository
     from tensorq_engines.repository.settings import ModelSettings
@@ -92,6 +95,10 @@ __all__ = [
     "ResidentState",
     "Residents",
     "Snapshot",
+    # what tiles cost
+    "CostStore",
+    "CostTable",
+    "measure_costs",
     # writing an engine that computes inside a call
     "HostEngine",
     "ThreadedLane",
@@ -149,6 +156,9 @@ _HOMES = {
     "ResidentState": "residency.policy",
     "Residents": "residency.residents",
     "Snapshot": "residency.snapshot",
+    "CostStore": "costs.store",
+    "CostTable": "costs.table",
+    "measure_costs": "costs.measure",
     "HostEngine": "base.engine",
     "ThreadedLane": "base.threaded_lane",
     "BuildFailed": _ERRORS,

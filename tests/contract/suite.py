@@ -35,10 +35,25 @@ class TestEngine:
         engine = subject.plain().engine
         engine.close()
         assert not engine.loaded
-        before = (engine.name, engine.signature, engine.ladder, engine.footprint, engine.profiles)
+
+        def described():
+            return (
+                engine.name,
+                engine.signature,
+                engine.ladder,
+                engine.footprint,
+                engine.profiles,
+                engine.identity,
+            )
+
+        before = described()
         with engine:
             assert engine.loaded
-            assert before == (engine.name, engine.signature, engine.ladder, engine.footprint, engine.profiles)
+            assert before == described()
+
+    def test_models_of_different_bytes_have_different_identities(self, subject):
+        assert subject.plain().engine.identity == subject.plain().engine.identity
+        assert subject.plain().engine.identity != subject.slow().engine.identity
 
     def test_closes_twice_and_loads_again(self, subject, lane):
         case = subject.plain()

@@ -28,6 +28,7 @@ class GatedEngine(HostEngine):
     profiles = ()
     ladder = (1,)
     footprint = Footprint()
+    identity = "gated"
     loaded = True
 
     def __init__(self):

@@ -66,6 +66,17 @@ class Engine(ABC):
     def memory(self) -> EngineMemory:
         """What the engine has taken now, lanes' contexts included; from any thread."""
 
+    @property
+    @abstractmethod
+    def identity(self) -> str | None:
+        """What a tile's time depends on beside its shapes, as text: model, runtime and device, with versions.
+
+        None while the model has no plan yet, which the first `load` builds; it does not change otherwise.
+
+        Raises:
+            ModelLoadFailed: the model cannot be read.
+        """
+
     @abstractmethod
     def load(self) -> None:
         """Makes the model ready to run; does nothing if it is.

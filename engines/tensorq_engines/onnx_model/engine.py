@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from tensorq.signature import Signature
+from tensorq_engines.base.digest import file_digest
 from tensorq_engines.base.engine import HostEngine
 from tensorq_engines.base.errors import ModelLoadFailed, RepositoryError
 from tensorq_engines.base.footprint import Footprint
 from tensorq_engines.base.options import EngineOptions
+from tensorq_engines.base.processor import processor
 from tensorq_engines.base.profile import Profile
 from tensorq_engines.base.wire import Wire
 from tensorq_engines.onnx_model.batch_axis import BatchAxis
@@ -97,6 +101,18 @@ class OnnxEngine(HostEngine):
         """See `Engine.footprint`."""
         return self._header.footprint
 
+    @cached_property
+    def identity(self) -> str:
+        """See `Engine.identity`; weights in other files count by the model file alone, which names them."""
+        try:
+            model = file_digest(self.source)
+        except OSError as exc:
+            raise ModelLoadFailed(
+                f"model {self.name!r}: {self.source} cannot be read: {exc.strerror or exc}"
+            ) from exc
+        parts = {"model": model, "wires": [asdict(wire) for wire in self._wires], "processor": processor()}
+        return json.dumps(parts | self._runtime(), sort_keys=True)
+
     def load(self) -> None:
         """See `Engine.load`."""
         if self.loaded:
@@ -115,6 +131,10 @@ class OnnxEngine(HostEngine):
     def _model(self) -> str | bytes:
         """Returns what a runtime loads: the file's path, or the model where its inputs were changed."""
         return prepared_model(self.source, self._wires) if self._wires else str(self.source)
+
+    @abstractmethod
+    def _runtime(self) -> dict[str, object]:
+        """Returns the runtime, its version and what of its settings tiles' times depend on."""
 
     @abstractmethod
     def _open(self) -> None:

@@ -8,7 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tensorq_engines.base.errors import ModelLoadFailed
+from tensorq_engines.base.processor import usable_cores
 from tensorq_engines.onnx_model.engine import OnnxEngine
+from tensorq_engines.tensorrt.cuda.device import Device, driver_version
 
 CUDA = "CUDAExecutionProvider"
 CPU = "CPUExecutionProvider"
@@ -38,6 +40,18 @@ class OnnxRuntimeEngine(OnnxEngine):
         options.log_severity_level = SILENT
         names = [spec.name for spec in self.signature.outputs]
         return dict(zip(names, self._session.run(names, dict(inputs), options), strict=True))
+
+    def _runtime(self) -> dict[str, object]:
+        import onnxruntime
+
+        providers = self._providers(onnxruntime.get_available_providers())
+        device = Device.probe() if CUDA in providers else None
+        return {
+            "runtime": f"{self.kind} {onnxruntime.__version__}",
+            "providers": providers,
+            "threads": self.options.intra_op_threads or usable_cores(),
+            "device": None if device is None else f"{device.name}, {driver_version()}",
+        }
 
     def _open(self) -> None:
         import onnxruntime

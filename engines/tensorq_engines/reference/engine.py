@@ -39,6 +39,11 @@ class ReferenceEngine(OnnxEngine):
             outputs = self._evaluator.run(names, dict(inputs))
         return dict(zip(names, outputs, strict=True))
 
+    def _runtime(self) -> dict[str, object]:
+        import onnx
+
+        return {"runtime": f"{self.kind} {onnx.__version__}"}
+
     def _open(self) -> None:
         import onnx
         from onnx.reference import ReferenceEvaluator

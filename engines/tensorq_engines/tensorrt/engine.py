@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 from weakref import WeakSet
 
 from tensorq.signature import Signature
+from tensorq_engines.base.digest import file_digest
 from tensorq_engines.base.engine import Engine
 from tensorq_engines.base.errors import EngineError, ModelLoadFailed
 from tensorq_engines.base.footprint import Footprint
@@ -16,7 +18,7 @@ from tensorq_engines.base.options import EngineOptions
 from tensorq_engines.base.profile import Profile
 from tensorq_engines.tensorrt import flavour as flavours
 from tensorq_engines.tensorrt.context import Refused
-from tensorq_engines.tensorrt.cuda.device import Device
+from tensorq_engines.tensorrt.cuda.device import Device, driver_version
 from tensorq_engines.tensorrt.cuda.status import expect_alive, fatal
 from tensorq_engines.tensorrt.description import (
     BatchAxis,
@@ -74,6 +76,8 @@ class TensorRtEngine(Engine):
         self._graph_sizes: GraphSizes = graph_sizes
         self._description: Description | None = None
         self._guess: Description | None = None
+        self._plan: PlanFile | None = None
+        self._identity: str | None = None
         self._model: LoadedModel | None = None
         self._seats: WeakSet[Seat] = WeakSet()
         self._seating = threading.Lock()
@@ -134,6 +138,13 @@ class TensorRtEngine(Engine):
         )
 
     @property
+    def identity(self) -> str | None:
+        """See `Engine.identity`."""
+        if self._identity is None and self._described and self._plan is not None:
+            self._identity = self._identify(self._plan)
+        return self._identity
+
+    @property
     def graphs(self) -> GraphCounters:
         """What happened to this model's tiles, over all lanes, since the engine was made."""
         return sum(self._counters, GraphCounters())
@@ -173,7 +184,7 @@ class TensorRtEngine(Engine):
         except BaseException:
             native.close()
             raise
-        self._description, self._model = described, model
+        self._description, self._model, self._plan = described, model, plan
 
     def close(self) -> None:
         """See `Engine.close`: waits for the lanes, then graphs, contexts and engine go, in this order.
@@ -204,6 +215,7 @@ class TensorRtEngine(Engine):
         if plan is None:
             self._guess = self._origin.estimate()
             return self._guess
+        self._plan = plan
         if plan.sidecar is not None:
             self._description = describe_sidecar(plan.sidecar, self._batch_axis)
             return self._description
@@ -223,6 +235,21 @@ class TensorRtEngine(Engine):
             return describe_native(native, plan.path.stat().st_size, self._batch_axis)
         except (Refused, EngineError) as exc:
             raise ModelLoadFailed(f"{self._what(plan)}: {exc}; build it anew") from exc
+
+    def _identify(self, plan: PlanFile) -> str:
+        with naming(self._what(plan)):
+            flavour = flavours.find(plan.sidecar.flavour if plan.sidecar is not None else None)
+            try:
+                digest = file_digest(plan.path) if plan.sidecar is None else plan.sidecar.sha256
+            except OSError as exc:
+                raise ModelLoadFailed(f"it cannot be read: {exc.strerror or exc}") from exc
+        device = Device.probe()
+        parts = {
+            "plan": digest,
+            "runtime": f"{flavour.name} {flavour.version_text}",
+            "device": None if device is None else f"{device.name}, {driver_version()}",
+        }
+        return json.dumps(parts, sort_keys=True)
 
     def _deserialize(self, plan: PlanFile) -> NativeEngine:
         what = self._what(plan)

@@ -8,7 +8,7 @@ from tensorq_engines.base.profile import Profile
 from tensorq_engines.tensorrt import waiting
 from tensorq_engines.tensorrt.cuda.stream import Event, Stream
 from tensorq_engines.tensorrt.pinned import LEDGER
-from tensorq_engines.tensorrt.waiting import spins, usable_cores
+from tensorq_engines.tensorrt.waiting import spins
 
 BLOCKING_SYNC = 1
 
@@ -225,14 +225,6 @@ class TestWaiting:
     def test_auto_spins_where_cores_are_plenty(self, monkeypatch, kind, cores, lanes, want):
         monkeypatch.setattr(waiting, "usable_cores", lambda: cores)
         assert spins(kind, lanes) is want
-
-    def test_a_containers_quota_counts(self, monkeypatch, tmp_path):
-        monkeypatch.setattr(waiting, "QUOTA", tmp_path / "cpu.max")
-        cores = usable_cores()
-        (tmp_path / "cpu.max").write_text("50000 100000\n")
-        assert usable_cores() == 0.5
-        (tmp_path / "cpu.max").write_text("max 100000\n")
-        assert usable_cores() == cores >= 1
 
     @pytest.mark.parametrize(("wait", "sleeps"), [("spin", 0), ("sleep", BLOCKING_SYNC)])
     def test_events_are_made_for_it(self, monkeypatch, fake, open_plan, open_lane, run, wait, sleeps):

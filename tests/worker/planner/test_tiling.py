@@ -7,7 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tensorq_worker.planner import Tiling, assumed_costs
+from tensorq_engines.costs import assumed_costs
+from tensorq_worker.planner import Tiling
 
 LADDERS = [(1, 8, 32), (1, 2, 4, 8, 16, 32, 64), (4,), (3, 5, 17), (1,), (8, 32), (2, 3)]
 

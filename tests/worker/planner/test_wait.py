@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensorq_worker.planner import Tiling, assumed_costs, wait_ms
+from tensorq_engines.costs import assumed_costs
+from tensorq_worker.planner import Tiling, wait_ms
 
 TILING = Tiling((1, 8, 32), assumed_costs((1, 8, 32)))
 rates = st.one_of(st.none(), st.floats(0, 100))

@@ -1,8 +1,7 @@
 """Planner: which tile sizes serve the waiting rows, and whether to wait for more. Pure."""
 
-from tensorq_worker.planner.costs import LAUNCH_ROWS, assumed_costs
 from tensorq_worker.planner.rate import ArrivalRate
 from tensorq_worker.planner.tiling import Tiling
 from tensorq_worker.planner.wait import wait_ms
 
-__all__ = ["LAUNCH_ROWS", "ArrivalRate", "Tiling", "assumed_costs", "wait_ms"]
+__all__ = ["ArrivalRate", "Tiling", "wait_ms"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from tensorq_worker.planner import ArrivalRate, Tiling, assumed_costs
+from tensorq_engines.costs import assumed_costs
+from tensorq_worker.planner import ArrivalRate, Tiling
 from tensorq_worker.tiles.run import Run
 
 

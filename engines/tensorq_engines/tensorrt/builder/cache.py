@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tensorq_engines.base.digest import file_digest
 from tensorq_engines.base.errors import BuildFailed, ModelLoadFailed
-from tensorq_engines.tensorrt.builder.digest import file_digest
 from tensorq_engines.tensorrt.builder.files import write_atomic
 from tensorq_engines.tensorrt.builder.recipe import Recipe
 from tensorq_engines.tensorrt.plan import PlanFile

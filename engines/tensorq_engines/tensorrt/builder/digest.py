@@ -6,15 +6,7 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-
-def file_digest(path: Path) -> str:
-    """Returns the sha256 of a file, in hex.
-
-    Raises:
-        OSError: it cannot be read.
-    """
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+from tensorq_engines.base.digest import file_digest
 
 
 def model_digest(source: Path, locations: Iterable[str]) -> str:

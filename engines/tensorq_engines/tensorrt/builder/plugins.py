@@ -6,8 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tensorq_engines.base.digest import file_digest
 from tensorq_engines.base.errors import BuildFailed
-from tensorq_engines.tensorrt.builder.digest import file_digest
 from tensorq_engines.tensorrt.flavour import Flavour
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 from tensorq_engines.base.errors import EngineError
 from tensorq_engines.tensorrt.cuda.errors import CudaMissing
@@ -12,6 +13,8 @@ from tensorq_engines.tensorrt.cuda.status import driver, driver_module, runtime
 
 ORDINAL = 0
 """One worker process has one GPU, the first that CUDA_VISIBLE_DEVICES leaves."""
+
+MODULE_VERSION = Path("/sys/module/nvidia/version")
 
 _local = threading.local()
 
@@ -60,6 +63,14 @@ class Device:
         if getattr(_local, "ordinal", None) != self.ordinal:
             runtime("cudaSetDevice", self.ordinal)
             _local.ordinal = self.ordinal
+
+
+def driver_version() -> str:
+    """Returns the driver's version; where the system hides it, that of CUDA which it has."""
+    try:
+        return f"driver {MODULE_VERSION.read_text(encoding='ascii').strip()}"
+    except OSError:
+        return f"driver of CUDA {runtime('cudaDriverGetVersion')}"
 
 
 @cache

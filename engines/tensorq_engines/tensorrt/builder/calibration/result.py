@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tensorq_engines.base.digest import file_digest
 from tensorq_engines.base.errors import BuildFailed
-from tensorq_engines.tensorrt.builder.digest import file_digest
 from tensorq_engines.tensorrt.builder.files import write_atomic
 
 if TYPE_CHECKING:
