@@ -22,8 +22,9 @@ from tensorq_engines import (
     check_buckets,
     create_engine,
 )
+from tensorq_worker.costs import KeptCosts
 from tensorq_worker.intake import Intake, RowShapes
-from tensorq_worker.tiles import Run, Stage
+from tensorq_worker.tiles import Run, Stage, Tile
 
 log = logging.getLogger("rq.worker")
 FIRST_COOLDOWN_S = 5.0
@@ -40,6 +41,7 @@ class Served:
         stages: waiting rows, by the shape of a row.
         state: as published.
         reason: why it failed.
+        costs: what its tiles cost.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Served:
     stages: dict[RowShapes, Stage] = field(default_factory=dict)
     state: ModelState = ModelState.IDLE
     reason: str = ""
+    costs: KeptCosts = field(default_factory=KeptCosts)
     _entry: ModelEntry | None = None
     _engine: Engine | None = None
     _intake: Intake | None = None
@@ -91,6 +94,7 @@ class Served:
                 engine = create_engine(self.entry, self.options)
                 self._intake = Intake(self.name, engine.signature, self._buckets(engine))
                 self._engine = engine
+                self.costs.open(self.entry, engine)
             except ModelLoadFailed as exc:
                 self._failed(exc)
                 raise
@@ -123,12 +127,15 @@ class Served:
         except ModelLoadFailed as exc:
             self._failed(exc)
             raise
+        # A plan that was built only now has costs of its own.
+        self.costs.open(self.entry, engine)
         self.state, self.reason, self._cooldown_s = ModelState.READY, "", FIRST_COOLDOWN_S
         log.info("model %s: loaded in %.0f ms", self.name, 1000 * (time.perf_counter() - started))
         return engine
 
     def close(self) -> None:
-        """Unloads the model."""
+        """Unloads the model, and keeps what its tiles cost."""
+        self.costs.save()
         if self._engine is not None:
             self._engine.close()
 
@@ -143,8 +150,12 @@ class Served:
             inputs = self.intake.signature.inputs
             names = [spec.name for spec in inputs]
             ladder = self.engine.ladder_for(dict(zip(names, run.row_shapes, strict=True)))
-            stage = self.stages[run.row_shapes] = Stage(ladder)
+            stage = self.stages[run.row_shapes] = Stage(ladder, self.costs.table, run.row_shapes)
         return stage
+
+    def observe(self, tile: Tile, busy_s: float) -> None:
+        """Takes note of what a tile took that had the engine for itself; from any thread."""
+        self.costs.table.observe(tile.parts[0].run.row_shapes, tile.size, 1000 * busy_s)
 
     def forget_empty_stages(self) -> None:
         """Drops stages that hold nothing, so that ever new shapes do not add up."""

@@ -24,6 +24,7 @@ from tensorq_worker.loop.lanes import Lanes
 from tensorq_worker.pulse import Pulse, Task
 from tensorq_worker.redisrq import SlowPath
 from tensorq_worker.served import Served, open_models
+from tensorq_worker.tiles import Tile
 from tensorq_worker.waker import Waker
 
 log = logging.getLogger("rq.worker")
@@ -31,6 +32,7 @@ log = logging.getLogger("rq.worker")
 PUBLISH_EVERY_S = 20.0
 PUBLISH_TTL_S = 60
 SWEEP_EVERY_S = 300.0
+KEEP_COSTS_EVERY_S = 60.0
 OVERDUE_S = 60.0
 
 
@@ -92,6 +94,7 @@ class Service:
                 Task("reaping", config.lease_s / 3, self._reap),
                 Task("publishing", PUBLISH_EVERY_S, self._publish),
                 Task("watchdog", 1.0, self._watch),
+                Task("keeping costs", KEEP_COSTS_EVERY_S, self._keep_costs),
                 Task("sweeping", SWEEP_EVERY_S, self._sweep),
             ]
         )
@@ -144,7 +147,7 @@ class Service:
         return ended
 
     def _new_collector(self) -> Collector:
-        return Collector(self._broker, self._leases, self.loop.tell, self._stop.wake.set)
+        return Collector(self._broker, self._leases, self.loop.tell, self._stop.wake.set, self._observe)
 
     def _describe(self, served: Served) -> None:
         try:
@@ -192,6 +195,13 @@ class Service:
     def _publish(self) -> None:
         for served in self.models.values():
             publish(self._redis, served.info(), PUBLISH_TTL_S)
+
+    def _observe(self, tile: Tile, busy_s: float) -> None:
+        self.models[tile.model].observe(tile, busy_s)
+
+    def _keep_costs(self) -> None:
+        for served in self.models.values():
+            served.costs.save()
 
     def _sweep(self) -> None:
         for name in self.models:

@@ -62,6 +62,10 @@ class TestCosts:
         table = CostTable({ROW: {1: 1.0, 32: 4.0}, WIDER: {1: 2.0, 32: 16.0}})
         assert table.costs_ms(WIDE, (1, 32)) == pytest.approx({1: 1.5, 32: 10.0})
 
+    def test_of_a_shape_go_by_those_where_this_very_size_was_measured(self):
+        table = CostTable({ROW: {1: 1.0, 32: 4.0}, WIDER: {8: 3.0, 32: 16.0}})
+        assert table.costs_ms(WIDE, (8,)) == pytest.approx({8: 2.0})
+
     def test_of_a_shape_of_which_one_size_is_known_are_scaled_by_it(self):
         table = CostTable({ROW: {1: 1.0, 32: 4.0}, WIDER: {1: 2.0, 32: 16.0}, WIDE: {32: 20.0}})
         assert table.costs_ms(WIDE, (1, 32)) == pytest.approx({1: 3.0, 32: 20.0})

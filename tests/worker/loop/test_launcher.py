@@ -8,6 +8,7 @@ from fixtures.rig import NOW, REFERENCE
 from models import catalogue
 from tensorq_engines import EngineFatal, TileFailed
 from tensorq_worker.errors import DeadlineExceeded, WorkerFault
+from tensorq_worker.planner import ArrivalRate
 
 PATIENT = REFERENCE + "[batching]\nmax_delay_ms = 60000\n"
 BAD = 99
@@ -140,6 +141,27 @@ def test_rows_wait_for_company_and_a_hurry_ends_that(rig):
     assert patient.loop.until_next_ms() == 1000
     patient.step(claiming=False)
     assert patient.broker.launches == [ids(job)]
+
+
+def test_tiles_are_of_the_sizes_that_cost_least_as_measured(gather):
+    gather.models["gather"].costs.table.put(((),), {1: 1.0, 8: 2.0, 32: 9.0})
+    for _ in range(32):
+        gather.submit("gather", index(1))
+    gather.drain()
+    assert [len(tile) for tile in gather.broker.launches] == [8, 8, 8, 8]
+
+
+def test_rows_do_not_wait_for_what_will_not_come(rig):
+    slow = rig(gather=(catalogue.gather(), REFERENCE + "[batching]\nmax_delay_ms = 500\n"))
+    slow.submit("gather", index(1))
+    slow.step()
+    assert slow.broker.launches == []
+    (stage,) = slow.models["gather"].stages.values()
+    stage.arrivals = ArrivalRate()
+    for ago_ms in range(9000, 0, -1000):
+        stage.arrivals.add(1, 1000 * time.monotonic() - ago_ms)
+    slow.step()
+    assert len(slow.broker.launches) == 1
 
 
 def test_a_full_tile_does_not_wait(rig):

@@ -2,6 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fixtures.jobs import empty_run
+from tensorq_engines import CostTable
 from tensorq_worker.tiles import Stage
 
 LADDER = (1, 8, 32)
@@ -62,6 +63,17 @@ def test_an_empty_stage_has_no_oldest():
     runs[0].dropped = True
     assert stage.oldest() is None
     assert stage.rows == 0
+
+
+def test_plans_anew_when_a_cost_changed_and_only_then():
+    costs = CostTable({((3,),): {1: 1.0, 8: 2.0, 32: 4.0}})
+    stage = Stage(LADDER, costs, ((3,),))
+    first = stage.tiling
+    assert first.sizes(32) == (32,)
+    costs.put(((4,),), {8: 9.0})
+    assert stage.tiling is first
+    costs.put(((3,),), {32: 9.0})
+    assert stage.tiling.sizes(32) == (8, 8, 8, 8)
 
 
 @given(

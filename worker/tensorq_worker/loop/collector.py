@@ -18,7 +18,7 @@ from tensorq_worker.errors import DeadlineExceeded
 from tensorq_worker.leases import Leases
 from tensorq_worker.loop.backoff import Backoff, wrong_type
 from tensorq_worker.loop.launched import Event, JobEnded, Launched, TileEnded
-from tensorq_worker.tiles import Run
+from tensorq_worker.tiles import Run, Tile
 
 log = logging.getLogger("rq.worker")
 
@@ -33,15 +33,22 @@ class Collector:
         leases: where finished jobs are taken out.
         tell: hands an event to the loop; called from this thread.
         released: called, from this thread, when a slot became free or a tile is dealt with.
+        observe: takes, from this thread, the busy seconds of a tile that ran while no other lane did.
     """
 
     def __init__(
-        self, broker: Broker, leases: Leases, tell: Callable[[Event], None], released: Callable[[], None]
+        self,
+        broker: Broker,
+        leases: Leases,
+        tell: Callable[[Event], None],
+        released: Callable[[], None],
+        observe: Callable[[Tile, float], None],
     ) -> None:
         self._broker = broker
         self._leases = leases
         self._tell = tell
         self._released = released
+        self._observe = observe
         self._launched: queue.SimpleQueue[Launched | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="tensorq-collector", daemon=True)
         self._stopping = threading.Event()
@@ -98,6 +105,8 @@ class Collector:
         tile = launched.tile
         try:
             outputs, busy_s, waited_s = self._wait(launched)
+            if launched.alone is not None and launched.alone():
+                self._observe(tile, busy_s)
             complete = [(run, wire.pack(mine), mine) for run, mine in tile.collect(outputs)]
             hot: list[tuple[Run, bytes]] = []
             for run, packed, mine in complete:

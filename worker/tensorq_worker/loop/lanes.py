@@ -18,12 +18,14 @@ class DrivenLane:
         lane: runs tiles.
         collector: takes them over once submitted.
         number: its place among the worker's lanes.
+        busy: how many lanes have tiles under way, this one included.
     """
 
-    def __init__(self, lane: Lane, collector: Collector, number: int) -> None:
+    def __init__(self, lane: Lane, collector: Collector, number: int, busy: Callable[[], int]) -> None:
         self.lane = lane
         self.collector = collector
         self._number = number
+        self._busy = busy
         self._submitted = 0
 
     @property
@@ -46,7 +48,11 @@ class DrivenLane:
             part.run.started_s = part.run.started_s or now_s
         self.lane.submit(slot)
         self._submitted += 1
-        self.collector.put(Launched(tile, slot, min(timeouts, default=None)))
+        alone = self._alone if self._alone() else None
+        self.collector.put(Launched(tile, slot, alone, min(timeouts, default=None)))
+
+    def _alone(self) -> bool:
+        return self._busy() == (1 if self.collector.in_slots else 0)
 
 
 class Lanes:
@@ -92,12 +98,15 @@ class Lanes:
         if kind not in self._lanes:
             number = len(self._all())
             self._lanes[kind] = [
-                DrivenLane(create_lane(kind, self._slots), self._new_collector(), number + n)
+                DrivenLane(create_lane(kind, self._slots), self._new_collector(), number + n, self._busy)
                 for n in range(self._per_kind)
             ]
             for lane in self._lanes[kind]:
                 lane.collector.start()
         return self._lanes[kind]
+
+    def _busy(self) -> int:
+        return sum(lane.collector.in_slots > 0 for lane in self._all())
 
     def _all(self) -> list[DrivenLane]:
         return [lane for lanes in list(self._lanes.values()) for lane in lanes]

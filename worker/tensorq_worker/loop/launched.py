@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,11 +19,13 @@ class Launched:
     Attributes:
         tile: the rows.
         slot: where it runs.
+        alone: tells whether no other lane has a tile under way; None where one had at submit.
         timeout_s: the shortest timeout of its jobs; None without one.
     """
 
     tile: Tile
     slot: Slot
+    alone: Callable[[], bool] | None
     timeout_s: float | None
 
 

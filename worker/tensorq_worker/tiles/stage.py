@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from tensorq_engines.costs import assumed_costs
+from tensorq_engines.costs.table import CostTable, RowShapes
 from tensorq_worker.planner import ArrivalRate, Tiling
 from tensorq_worker.tiles.run import Run
 
@@ -29,19 +29,52 @@ class Stage:
 
     Attributes:
         ladder: the batch sizes that rows of this shape may run at, ascending.
-        tiling: over the ladder.
         arrivals: how fast rows of this shape come.
         rows: rows waiting, those of dropped jobs included until they are taken.
     """
 
-    __slots__ = ("_parts", "arrivals", "ladder", "rows", "tiling")
+    __slots__ = (
+        "_costs",
+        "_costs_ms",
+        "_parts",
+        "_row_shapes",
+        "_tiling",
+        "_version",
+        "arrivals",
+        "ladder",
+        "rows",
+    )
 
-    def __init__(self, ladder: tuple[int, ...]) -> None:
+    def __init__(
+        self, ladder: tuple[int, ...], costs: CostTable | None = None, row_shapes: RowShapes = ()
+    ) -> None:
+        """Makes an empty stage.
+
+        Args:
+            ladder: the batch sizes, ascending.
+            costs: what tiles of the model cost; None where that is not known.
+            row_shapes: of the rows that wait here.
+        """
         self.ladder = ladder
-        self.tiling = Tiling(ladder, assumed_costs(ladder))
+        self._costs = CostTable() if costs is None else costs
+        self._row_shapes = row_shapes
+        self._version = -1
+        self._costs_ms: dict[int, float] = {}
+        self._tiling: Tiling
         self.arrivals = ArrivalRate()
         self.rows = 0
         self._parts: deque[Part] = deque()
+
+    @property
+    def tiling(self) -> Tiling:
+        """Over the ladder, at what tiles cost now; made anew only when that changes."""
+        version = self._costs.version
+        if version != self._version:
+            costs_ms = self._costs.costs_ms(self._row_shapes, self.ladder)
+            if costs_ms != self._costs_ms:
+                self._tiling, self._costs_ms = Tiling(self.ladder, costs_ms), costs_ms
+            self._version = version
+        return self._tiling
 
     def add(self, run: Run) -> None:
         """Puts all rows of a job behind those waiting."""
