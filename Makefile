@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup demo lint type test bench bench-memory clean
+.PHONY: setup demo lint type test bench bench-memory bench-tiling clean
 
 # Made again only when the dependencies change.
 $(VENV)/.ready: pyproject.toml
@@ -36,6 +36,9 @@ bench: setup
 
 bench-memory: setup
 	$(BIN)/python ops/bench/memory.py
+
+bench-tiling: setup
+	$(BIN)/python ops/bench/tiling/bench.py
 
 clean:
 	rm -rf $(VENV) out build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
