@@ -10,7 +10,6 @@ from tensorq.errors import InputError
 from tensorq.signature import Signature, TensorSpec
 from tensorq_engines import Buckets, Crop, ShapeRefused, TileFailed
 from tensorq_worker.intake import Intake
-from tensorq_worker.planner import next_size
 from tensorq_worker.tiles import Part, Stage, Tile
 
 F32 = "float32"
@@ -80,7 +79,7 @@ def test_each_jobs_results_are_those_of_running_it_alone_padded_to_its_bucket(jo
     tiles = []
     for stage in stages.values():
         while stage.rows:
-            size = next_size(stage.rows, ladder)
+            size = stage.tiling.next_size(stage.rows)
             tiles.append(Tile("net", NET, stage.take(size), size))
     order.shuffle(tiles)
     results = {}
