@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup demo lint type test bench bench-memory bench-tiling clean
+.PHONY: setup demo lint type test bench bench-memory bench-tiling bench-estimate clean
 
 # Made again only when the dependencies change.
 $(VENV)/.ready: pyproject.toml
@@ -39,6 +39,9 @@ bench-memory: setup
 
 bench-tiling: setup
 	$(BIN)/python ops/bench/tiling/bench.py
+
+bench-estimate: setup
+	$(BIN)/python ops/bench/estimate.py
 
 clean:
 	rm -rf $(VENV) out build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

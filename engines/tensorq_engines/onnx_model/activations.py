@@ -1,4 +1,4 @@
-"""Activations: an estimate of the memory that one tile needs beside the weights."""
+"""Activations: an estimate of the memory that one tile needs beside the weights, on the host."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from tensorq.signature import Signature
-from tensorq_engines.onnx_model.inference import elements, infer
+from tensorq_engines.onnx_model.fold import infer_fixed
+from tensorq_engines.onnx_model.inference import elements
 from tensorq_engines.onnx_model.tensors import TensorRefused, read_tensor
 
 
@@ -19,7 +20,7 @@ def estimate_activations(
 
     Nodes are taken in the graph's order and a tensor lives until its last reader. What inference cannot
     tell counts as nothing, an unknown axis as 1, and the insides of subgraphs are not looked at, so this is
-    a lower bound; it depends on the file alone.
+    a lower bound; it depends on the file alone. `sizing.estimate` is for TensorRT, which fuses.
     """
     sizes = _sizes(model, shapes)
     carried = {spec.name for spec in (*signature.inputs, *signature.outputs)}
@@ -39,7 +40,7 @@ def estimate_activations(
 
 def _sizes(model: Any, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
     try:
-        graph = infer(model, shapes).graph
+        graph = infer_fixed(model, shapes).graph
     except Exception:  # an estimate: a model that onnx cannot infer over still runs
         return {}
     sizes = {}

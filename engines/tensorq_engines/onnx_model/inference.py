@@ -14,7 +14,8 @@ def infer(model: Any, input_shapes: Mapping[str, tuple[int, ...]] | None = None)
 
     Args:
         model: left as it is.
-        input_shapes: shapes to give the inputs; None leaves them as declared.
+        input_shapes: shapes to give the inputs, and the free axes of outputs follow; None leaves both as
+            declared.
 
     Raises:
         Exception: onnx cannot infer over this model.
@@ -42,6 +43,10 @@ def infer(model: Any, input_shapes: Mapping[str, tuple[int, ...]] | None = None)
             if info.name in input_shapes:
                 dims = input_shapes[info.name]
                 info.CopyFrom(helper.make_tensor_value_info(info.name, info.type.tensor_type.elem_type, dims))
+        for info in slim.graph.output:
+            for dim in info.type.tensor_type.shape.dim:
+                if dim.dim_param or dim.dim_value < 0:
+                    dim.Clear()
     return shape_inference.infer_shapes(slim, data_prop=True)
 
 

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tensorq_engines.base.errors import ModelLoadFailed
 from tensorq_engines.tensorrt import flavour as flavours
 from tensorq_engines.tensorrt.cuda.device import Device
 from tensorq_engines.tensorrt.description import Description, describe_estimate
@@ -100,12 +101,20 @@ class OnnxOrigin(Origin):
 
     def estimate(self) -> Description:
         """See `Origin.estimate`: what the plan will have, with sizes guessed from the graph."""
+        from tensorq_engines.sizing.accuracy import context_bytes
+        from tensorq_engines.sizing.estimate import Build, estimate_plan
         from tensorq_engines.tensorrt.builder.order import place_order
-        from tensorq_engines.tensorrt.builder.source import read_source
+        from tensorq_engines.tensorrt.builder.source import read_graph, read_source
 
         order = place_order(self._entry, self._flavour(), Device.probe())
-        footprint = read_source(self._entry).header.footprint
-        return describe_estimate(order.signature, order.recipe.profiles, footprint)
+        recipe, graph = order.recipe, read_graph(self._entry)
+        build = Build(recipe.precision, recipe.options.optimization_level)
+        try:
+            guess = estimate_plan(graph, order.signature, recipe.profiles, build, context_bytes())
+            footprint = guess.footprint
+        except ModelLoadFailed:  # an estimate: a model that onnx cannot infer over still runs
+            footprint = read_source(self._entry).header.footprint
+        return describe_estimate(order.signature, recipe.profiles, footprint)
 
     def _flavour(self) -> Flavour:
         with naming(f"model {self._entry.name!r}"):

@@ -6,6 +6,7 @@ import click
 
 from tensorq_worker.cli.build import build, calibrate
 from tensorq_worker.cli.models import models
+from tensorq_worker.cli.plan import plan
 from tensorq_worker.cli.result import result
 from tensorq_worker.cli.submit import submit
 from tensorq_worker.cli.worker import worker
@@ -17,5 +18,5 @@ def main() -> None:
     """Batched inference on an RQ queue."""
 
 
-for command in (worker, submit, result, models, build, calibrate):
+for command in (worker, submit, result, models, build, calibrate, plan):
     main.add_command(command)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tensorq.signature import Signature
-from tensorq_engines.base.profile import Profile
-from tensorq_engines.onnx_model.activations import estimate_activations
+from tensorq_engines.base.errors import ModelLoadFailed
+from tensorq_engines.sizing.estimate import Build, Tile, estimate_tile
+from tensorq_engines.sizing.maxima import largest
 from tensorq_engines.tensorrt.builder.recipe import Recipe
 from tensorq_engines.tensorrt.cuda.memory import free_and_total
 from tensorq_engines.tensorrt.description import measure_profile
@@ -54,13 +54,17 @@ def estimate(model: Any, signature: Signature, recipe: Recipe, words: BuildWords
         words: what TensorRT said meanwhile.
         plan_bytes: the plan's size.
     """
-    graph = [estimate_activations(model, signature, _largest(signature, item)) for item in recipe.profiles]
+    build = Build(recipe.precision, recipe.options.optimization_level)
+    try:
+        graph = [estimate_tile(model, signature, largest(signature, item), build) for item in recipe.profiles]
+    except ModelLoadFailed:  # an estimate: a model that onnx cannot infer over still runs
+        graph = [Tile(0, 0)] * len(recipe.profiles)
     told = words.sizes["Activation"]
     weights = words.sizes["Weights"]
     return Needs(
         weights_bytes=weights[-1] if weights else plan_bytes,
-        activation_bytes=tuple(told if len(told) == len(graph) else [arena for arena, _ in graph]),
-        io_bytes=tuple(io for _, io in graph),
+        activation_bytes=tuple(told if len(told) == len(graph) else [tile.arena_bytes for tile in graph]),
+        io_bytes=tuple(tile.io_bytes for tile in graph),
         context_bytes=(0,) * len(graph),
     )
 
@@ -98,12 +102,3 @@ def measure(flavour: Flavour, plan: bytes, recipe: Recipe, name: str) -> Needs |
             )
         finally:
             engine.close()
-
-
-def _largest(signature: Signature, profile: Profile) -> Mapping[str, tuple[int, ...]]:
-    given = {item.name: item.max for item in profile}
-    return {
-        spec.name: given.get(spec.name)
-        or tuple(length if isinstance(length, int) else 1 for length in spec.shape)
-        for spec in signature.inputs
-    }

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tensorq_engines.base.errors import ModelLoadFailed, RepositoryError
 from tensorq_engines.onnx_model.external import external_locations
 from tensorq_engines.onnx_model.header import Header, read_header
+from tensorq_engines.onnx_model.wire import add_wires
 from tensorq_engines.tensorrt.builder.digest import model_digest
 
 if TYPE_CHECKING:
@@ -50,3 +51,15 @@ def read_source(entry: ModelEntry) -> Source:
         raise ModelLoadFailed(f"model {entry.name!r}: {exc}") from exc
     except OSError as exc:
         raise ModelLoadFailed(f"model {entry.name!r}: {exc.filename} cannot be read: {exc.strerror}") from exc
+
+
+def read_graph(entry: ModelEntry) -> Any:
+    """Returns the ``onnx.ModelProto`` of an entry that `read_source` accepts, with its wire inputs.
+
+    External weights are not read.
+    """
+    import onnx
+
+    model = onnx.load(str(entry.source), load_external_data=False)
+    add_wires(model, entry.wires)
+    return model

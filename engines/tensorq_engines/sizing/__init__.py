@@ -1,0 +1,1 @@
+"""Sizing: the memory that models would need, before anything is built or loaded."""

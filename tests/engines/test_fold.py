@@ -1,0 +1,58 @@
+"""Shapes that a graph computes with are known once its inputs' shapes are."""
+
+import numpy as np
+from onnx import TensorProto, helper
+
+from models import catalogue
+from tensorq_engines.onnx_model.fold import infer_fixed
+
+F32, I32, I64 = TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64
+
+
+def shape_of(graph, name):
+    (info,) = [info for info in (*graph.output, *graph.value_info) if info.name == name]
+    return [dim.dim_value for dim in info.type.tensor_type.shape.dim]
+
+
+def reshaping():
+    """x f32[N, 3, W] -> y f32[N, 3 W], by numbers that go through casts, as PaddlePaddle writes them."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("Cast", ["s"], ["s32"], to=I32),
+        helper.make_node("Slice", ["s32", "zero", "one"], ["rows32"]),
+        helper.make_node("Cast", ["rows32"], ["rows"], to=I64),
+        helper.make_node("Concat", ["rows", "rest"], ["to"], axis=0),
+        helper.make_node("Reshape", ["x", "to"], ["flat"]),
+        helper.make_node("Relu", ["flat"], ["y"]),
+    ]
+    values = {"zero": np.int64([0]), "one": np.int64([1]), "rest": np.int64([-1])}
+    return catalogue.build(nodes, {"x": (F32, ["N", 3, "W"])}, {"y": (F32, ["N", "M"])}, values)
+
+
+def test_shapes_follow_through_casts_and_slices():
+    graph = infer_fixed(reshaping(), {"x": (4, 3, 10)}).graph
+    assert shape_of(graph, "flat") == shape_of(graph, "y") == [4, 30]
+    assert [node.op_type for node in graph.node] == ["Reshape", "Relu"]
+
+
+def test_the_model_stays_as_it_was():
+    model = reshaping()
+    before = model.SerializeToString()
+    infer_fixed(model, {"x": (4, 3, 10)})
+    assert model.SerializeToString() == before
+
+
+def test_an_output_that_declares_its_rows_as_minus_one_has_those_of_the_tile():
+    model = catalogue.affine()
+    model.graph.output[0].type.tensor_type.shape.dim[0].dim_value = -1
+    assert shape_of(infer_fixed(model, {"x": (5, 7)}).graph, "y") == [5, 7]
+
+
+def test_what_cannot_be_computed_stays_unknown():
+    nodes = [
+        helper.make_node("NonZero", ["x"], ["where"]),
+        helper.make_node("Shape", ["where"], ["s"]),
+        helper.make_node("Reshape", ["where", "s"], ["y"]),
+    ]
+    model = catalogue.build(nodes, {"x": (F32, ["N", 4])}, {"y": (I64, [2, "K"])})
+    assert len(infer_fixed(model, {"x": (2, 4)}).graph.node) == 3
