@@ -4,7 +4,8 @@
 
 Known sizes are in ops/bench/results/*-plans-*.json: those of the H200 were taken down there, those of
 TensorRT-RTX are made here by --rtx, which builds for no GPU. Writes results/estimate-errors-DATE.json, and
-the copy that goes with the package, from which `tensorq plan` takes what it says of its estimates.
+the copy that goes with the package, from which `tensorq plan` takes what it says of its estimates. Plans
+that were looked at when the rules of fusion were chosen are marked "fitted": of others expect more error.
 """
 
 from __future__ import annotations
@@ -125,6 +126,7 @@ def build_rtx(folder: Path) -> list[dict[str, Any]]:
                     "tensorrt": f"{flavour.name} {flavour.version_text}",
                     "where": "no GPU",
                     "source": "ops/bench/estimate.py --rtx",
+                    "fitted": False,
                 }
             )
             print(f"built {home.name}: {sidecar.activation_bytes[0] / MIB:.1f} MiB", flush=True)

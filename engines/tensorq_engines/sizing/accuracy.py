@@ -25,6 +25,8 @@ class Accuracy:
         plans: how many there are.
         low: the least of estimate over known, less 1: -0.2 is a fifth too little.
         high: the greatest.
+        fitted: whether the rules of the estimate were chosen with these plans in view, so that others may
+            well be further off.
     """
 
     tensorrt: str
@@ -32,20 +34,25 @@ class Accuracy:
     plans: int
     low: float
     high: float
+    fitted: bool
 
     def __str__(self) -> str:
         return (
             f"activations {self.low:+.0%} to {self.high:+.0%} off in {self.plans} plans of {self.tensorrt}, "
-            f"{self.where}"
+            f"{self.where}{', by which its rules were chosen' if self.fitted else ''}"
         )
 
 
 def summarize(records: Iterable[Mapping[str, Any]]) -> tuple[Accuracy, ...]:
-    """Returns one `Accuracy` a TensorRT, in the order of ``records``, which are those of the file."""
-    errors: dict[tuple[str, str], list[float]] = {}
+    """Returns one `Accuracy` a TensorRT and place, in the order of ``records``, those of the file."""
+    errors: dict[tuple[str, str, bool], list[float]] = {}
     for record in records:
-        errors.setdefault((record["tensorrt"], record["where"]), []).append(record["error"])
-    return tuple(Accuracy(*key, len(found), min(found), max(found)) for key, found in errors.items())
+        key = (record["tensorrt"], record["where"], record["fitted"])
+        errors.setdefault(key, []).append(record["error"])
+    return tuple(
+        Accuracy(tensorrt, where, len(found), min(found), max(found), fitted)
+        for (tensorrt, where, fitted), found in errors.items()
+    )
 
 
 def known_accuracy() -> tuple[Accuracy, ...]:

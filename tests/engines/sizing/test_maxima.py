@@ -55,9 +55,10 @@ def test_a_shape_that_is_not_the_inputs_is_refused(tail):
 
 def test_names_that_no_model_has_are_refused():
     Wanted(free={"W": (1,)}, tails={"x": ((1,),)}).expect_known([IMAGE])
-    for wanted in (Wanted(free={"N": (1,)}), Wanted(tails={"z": ((1,),)})):
+    nameless = Signature((TensorSpec("x", "float32", ("N", "?")),), IMAGE.outputs, 0)
+    for wanted in (Wanted(free={"N": (1,)}), Wanted(free={"?": (1,)}), Wanted(tails={"z": ((1,),)})):
         with pytest.raises(ConfigError, match="there are: "):
-            wanted.expect_known([IMAGE])
+            wanted.expect_known([IMAGE, nameless])
 
 
 def test_the_largest_tile_of_several_profiles_covers_each_and_its_profile_admits_it():

@@ -42,7 +42,7 @@ def find_built(entry: ModelEntry, source: Source) -> PlanFile | None:
                 recipe = write_recipe(entry, source, means, target)
             except ModelLoadFailed:
                 continue
-            if recipe.key == sidecar.recipe and (plan := find_plan([path.parent], recipe)):
+            if plan := find_plan([path.parent], recipe):
                 return plan
     return None
 
