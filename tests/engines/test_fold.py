@@ -5,6 +5,7 @@ from onnx import TensorProto, helper
 
 from models import catalogue
 from tensorq_engines.onnx_model.fold import infer_fixed
+from tensorq_engines.onnx_model.inference import in_order
 
 F32, I32, I64 = TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64
 
@@ -56,3 +57,18 @@ def test_what_cannot_be_computed_stays_unknown():
     ]
     model = catalogue.build(nodes, {"x": (F32, ["N", 4])}, {"y": (I64, [2, "K"])})
     assert len(infer_fixed(model, {"x": (2, 4)}).graph.node) == 3
+
+
+def test_nodes_that_a_converter_appended_are_put_where_they_are_read():
+    model = reshaping()
+    nodes = list(model.graph.node)
+    del model.graph.node[:]
+    model.graph.node.extend([*nodes[3:], *nodes[:3]])
+    graph = infer_fixed(model, {"x": (4, 3, 10)}).graph
+    assert shape_of(graph, "y") == [4, 30]
+    assert in_order(nodes) == nodes
+
+
+def test_a_cycle_ends():
+    loop = [helper.make_node("Relu", ["a"], ["b"]), helper.make_node("Relu", ["b"], ["a"])]
+    assert in_order([*loop, helper.make_node("Relu", ["x"], ["y"])])[1:] == loop

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 KEPT_ELEMENTS = 1024
@@ -28,7 +28,7 @@ def infer(model: Any, input_shapes: Mapping[str, tuple[int, ...]] | None = None)
     slim.opset_import.extend(model.opset_import)
     slim.functions.extend(model.functions)
     slim.graph.name = model.graph.name
-    slim.graph.node.extend(model.graph.node)
+    slim.graph.node.extend(in_order(model.graph.node))
     slim.graph.input.extend(model.graph.input)
     slim.graph.output.extend(model.graph.output)
     declared = {info.name for info in model.graph.input}
@@ -48,6 +48,29 @@ def infer(model: Any, input_shapes: Mapping[str, tuple[int, ...]] | None = None)
                 if dim.dim_param or dim.dim_value < 0:
                     dim.Clear()
     return shape_inference.infer_shapes(slim, data_prop=True)
+
+
+def in_order(nodes: Iterable[Any]) -> list[Any]:
+    """Returns nodes so that each comes after those whose outputs it reads, else in the order given.
+
+    ONNX asks for it, but ONNX Runtime's converter to float16 appends its casts at the end, and inference
+    knows nothing of what follows such a cast.
+    """
+    waiting = list(nodes)
+    unmade = {name for node in waiting for name in node.output if name}
+    found: list[Any] = []
+    while waiting:
+        later = []
+        for node in waiting:
+            if unmade.isdisjoint(node.input):
+                found.append(node)
+                unmade.difference_update(node.output)
+            else:
+                later.append(node)
+        if len(later) == len(waiting):  # a cycle, which nothing puts in order
+            return found + later
+        waiting = later
+    return found
 
 
 def elements(dims: Any) -> int:

@@ -54,7 +54,7 @@ def fuse(nodes: Sequence[Step], kept: Collection[str], *, chains: bool) -> list[
     kernels: list[list[int]] = []
     for index, node in enumerate(nodes):
         kernel = len(kernels)
-        # Some converters append nodes whose outputs are read earlier.
+        # In a graph with a cycle, which nothing can run, some are made later.
         made = [name for name in node.reads if maker.get(name, index) < index]
         if node.kind in POINTWISE and made:
             latest = max(kernel_of[maker[name]] for name in made)
