@@ -39,6 +39,7 @@ class Held(Engine):
     profiles = ()
     ladder = (1,)
     footprint = Footprint()
+    identity = "held"
 
     def __init__(self, name, weights, device):
         super().__init__(name)
