@@ -29,10 +29,13 @@ class Later:
         reason: what stands in the way.
         until_s: when it will not any more, on the caller's clock; None where only an event can tell: a tile
             or a load that ends.
+        draining: models that can make room once their running tiles have ended, if no others are begun; empty
+            where more than that stands in the way.
     """
 
     reason: str
     until_s: float | None = None
+    draining: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ class Residents:
         slots: int = 2,
         pinned_limit_bytes: int | None = None,
         dwell_multiple: float = 4.0,
+        dwell_floor_s: float = 0.1,
         longest_dwell_s: float = 60.0,
     ) -> None:
         self.budget_bytes = budget_bytes
@@ -51,7 +52,7 @@ class Residents:
         self.shared = shared
         self.slots = slots
         self.pinned_limit_bytes = pinned_limit_bytes
-        self.dwell = Dwell(dwell_multiple, longest_dwell_s)
+        self.dwell = Dwell(dwell_multiple, dwell_floor_s, longest_dwell_s)
         self.unaccounted_bytes = 0
         self._models: dict[str, Resident] = {}
 
@@ -99,6 +100,18 @@ class Residents:
     def correct(self, name: str, footprint: Footprint) -> None:
         """Puts what was measured in the place of what was predicted; `room_to_stay` tells what follows."""
         self._models[name].footprint = footprint
+
+    def stay_s(self, name: str) -> float:
+        """Returns how long a model keeps its place after a load while it has work queued."""
+        return self.dwell.stay_s(self._models[name])
+
+    def lately(self, now_s: float) -> set[str]:
+        """Returns the resident models that were loaded or ran a tile within their stay."""
+        return {
+            model.name
+            for model in self
+            if model.state is ResidentState.RESIDENT and now_s < model.last_used_s + self.stay_s(model.name)
+        }
 
     def room_for(self, name: str, now_s: float, waiting: Collection[str] = ()) -> Decision:
         """Returns what a load of a model would need, and changes nothing.

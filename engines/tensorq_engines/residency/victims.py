@@ -34,28 +34,28 @@ def choose_victims(
     """
     if any(other.state is ResidentState.EVICTING for other in others):
         return Later("an eviction is under way")
-    idle = [
-        other
-        for other in others
-        if other.may_leave and other.state is ResidentState.RESIDENT and not other.running
-    ]
+    leavers = [other for other in others if other.may_leave and other.state is ResidentState.RESIDENT]
     dwelling = {
         other.name: until_s
-        for other in idle
+        for other in leavers
         if other.name in waiting and (until_s := dwell.until_s(other)) > now_s
     }
-    free = [other for other in idle if other.name not in dwelling]
+    free = [other for other in leavers if other.name not in dwelling]
     free.sort(key=lambda other: (other.name in waiting, other.last_used_s, other.name))
-    leave = _fewest(wanted, others, free, room)
+    leave = _fewest(wanted, others, [other for other in free if not other.running], room)
     if leave:
         return Evict(leave)
+    # An order that tiles which begin and end do not change, or each would be given up for another in turn.
+    free.sort(key=lambda other: (other.loaded_at_s, other.name))
+    if draining := _fewest(wanted, others, free, room):
+        return Later(f"only {', '.join(draining)} could make room, running a tile", draining=draining)
     for until_s in sorted(set(dwelling.values())):
-        gone = {other.name for other in idle if dwelling.get(other.name, now_s) <= until_s}
+        gone = {other.name for other in leavers if dwelling.get(other.name, now_s) <= until_s}
         if _holds(wanted, others, gone, room):
             staying = ", ".join(sorted(name for name, end_s in dwelling.items() if end_s <= until_s))
             return Later(f"{staying} was loaded a moment ago and has work queued", until_s)
-    busy = sorted({other.name for other in others if other.may_leave} - {other.name for other in idle})
-    return Later(f"only {', '.join(busy)} could make room, running a tile or loading")
+    loading = sorted(other.name for other in others if other.state is ResidentState.LOADING)
+    return Later(f"only {', '.join(loading)} could make room, which is loading")
 
 
 def _fewest(

@@ -107,6 +107,17 @@ class TestVictims:
         assert residents.room_for("b", 4.9, {"b"}) == Evict(("a",))
         assert residents.room_for("b", 5.0, {"a", "b"}) == Evict(("a",))
 
+    def test_a_fast_load_stays_for_the_floor(self):
+        residents = Residents(100, 1, dwell_multiple=4, dwell_floor_s=0.5)
+        for name, load_s in (("fast", 0.01), ("slow", 1.0)):
+            residents.add(name, Footprint(50))
+            load(residents, name, 0, load_s)
+        residents.add("new", Footprint(50))
+        assert [residents.stay_s(name) for name in ("fast", "slow")] == [0.5, 4.0]
+        assert residents.room_for("new", 0.4, {"fast", "slow"}) == Later(
+            "fast was loaded a moment ago and has work queued", 0.5
+        )
+
     def test_a_load_that_took_long_because_it_built_keeps_its_model_a_minute(self):
         residents = pool(a=100, b=100)
         load(residents, "a", 0, load_s=600)
@@ -126,16 +137,52 @@ class TestVictims:
         assert "2 bytes too little" in refused.message
         assert "raise the limit of page-locked memory" in refused.message
 
+    def test_a_model_counts_as_used_lately_for_its_stay_after_its_load_and_its_last_tile(self):
+        residents = pool(a=50, b=50, c=50, loaded=["a", "b"])
+        assert residents.lately(4.9) == {"a", "b"}
+        assert residents.lately(5.0) == {"b"}
+        residents.use("a", 6)
+        residents.done("a", 7)
+        assert residents.lately(10.9) == {"a"}
+
 
 class TestWaiting:
     def test_a_running_tile_keeps_its_model(self):
         residents = pool(a=100, b=100, loaded=["a"])
         residents.use("a", 2)
-        assert residents.room_for("b", 9) == Later("only a could make room, running a tile or loading")
+        waits = residents.room_for("b", 9)
+        assert waits == Later("only a could make room, running a tile", draining=("a",))
         with pytest.raises(ValueError, match="1 tiles of it are running"):
             residents.begin_eviction("a")
         residents.done("a", 3)
         assert residents.room_for("b", 9) == Evict(("a",))
+
+    def test_all_that_must_leave_drain_where_one_of_them_runs_a_tile(self):
+        residents = pool(a=40, b=40, c=20, d=80, loaded=["a", "b", "c"])
+        residents.use("b", 5)
+        waits = residents.room_for("d", 200)
+        assert isinstance(waits, Later)
+        assert set(waits.draining) == {"a", "b"}
+
+    def test_who_drains_does_not_change_while_tiles_of_others_begin_and_end(self):
+        residents = pool(a=50, b=50, d=50, loaded=["a", "b"])
+        for name in ("a", "b", "b"):
+            residents.use(name, 5)
+        assert residents.room_for("d", 200) == Later(
+            "only a could make room, running a tile", draining=("a",)
+        )
+        residents.use("a", 6)
+        residents.done("a", 7)
+        waits = residents.room_for("d", 200)
+        assert isinstance(waits, Later)
+        assert waits.draining == ("a",)
+
+    def test_nobody_drains_where_the_stay_of_one_with_work_is_in_the_way_too(self):
+        residents = pool(a=50, b=50, d=100, loaded=["a", "b"])
+        residents.use("b", 2)
+        waits = residents.room_for("d", 2, {"a"})
+        assert isinstance(waits, Later)
+        assert (waits.draining, waits.until_s) == ((), 5.0)
 
     def test_a_load_and_an_eviction_under_way_are_waited_for(self):
         residents = pool(a=100, b=100)
