@@ -13,7 +13,7 @@ from tensorq_worker.broker import Broker, Claimed
 from tensorq_worker.errors import DeadlineExceeded, WorkerFault
 from tensorq_worker.loop.lanes import DrivenLane, Lanes
 from tensorq_worker.planner import wait_ms
-from tensorq_worker.scheduler import Candidate, pick
+from tensorq_worker.scheduler import Candidate, Turns, choose
 from tensorq_worker.served import Served
 from tensorq_worker.tiles import Part, Stage, Tile
 
@@ -59,6 +59,7 @@ class Launcher:
         self._fail = fail
         self._fixed: deque[Tile] = deque()
         self._alone = False
+        self._turns = Turns()
 
     def launch(self, hurry: bool) -> bool:
         """Launches all that there is room for; returns whether anything was.
@@ -78,6 +79,7 @@ class Launcher:
     def candidates(self, hurry: bool = False) -> list[Candidate[Place]]:
         """The stages that hold rows."""
         now_ms, here_ms = 1000 * time.time(), 1000 * time.monotonic()
+        self._turns.note({name for name, served in self._models.items() if served.staged_rows}, here_ms)
         found = []
         for served in self._models.values():
             for stage in served.stages.values():
@@ -88,7 +90,19 @@ class Launcher:
                     if not hurry:
                         rate = stage.arrivals.rows_per_ms(here_ms)
                         wait = wait_ms(stage.rows, stage.tiling, age_ms, served.max_delay_ms, rate)
-                    found.append(Candidate((served, stage), age_ms, wait))
+                    size = stage.tiling.next_size(stage.rows)
+                    found.append(
+                        Candidate(
+                            (served, stage),
+                            served.name,
+                            age_ms,
+                            wait,
+                            rows=stage.rows,
+                            tile_rows=min(size, stage.rows),
+                            tile_ms=stage.tiling.tile_ms(size),
+                            unserved_ms=self._turns.unserved_ms(served.name, here_ms),
+                        )
+                    )
         return found
 
     def add_fixed(self, served: Served, parts: list[Part], alone: bool = False) -> None:
@@ -128,7 +142,7 @@ class Launcher:
             self._alone = False
         if self._fixed:
             return self._launch_fixed()
-        chosen = pick(self.candidates(hurry))
+        chosen = choose(self.candidates(hurry)).tile
         if chosen is None:
             return False
         served, stage = chosen.key
@@ -138,6 +152,7 @@ class Launcher:
         parts = stage.take(stage.tiling.next_size(stage.rows))
         served.forget_empty_stages()
         if parts:
+            self._turns.served(served.name, time.monotonic() * 1000)
             # Rows of dropped jobs counted as waiting: what is left may fit a smaller tile.
             size = stage.tiling.covering_size(sum(part.rows for part in parts))
             self._start(lane, served, Tile(served.name, served.intake.signature, parts, size))

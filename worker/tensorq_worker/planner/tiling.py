@@ -86,6 +86,10 @@ class Tiling:
         """Returns the cost of these tiles, in the unit of the costs."""
         return self._total(rows) / self._unit
 
+    def tile_ms(self, size: int) -> float:
+        """Returns the cost of one tile of a size of the ladder, in the unit of the costs."""
+        return self._costs[size] / self._unit
+
     def covering_size(self, rows: int) -> int:
         """Returns the size of the cheapest single tile that holds ``rows`` rows; the largest where none does.
 
