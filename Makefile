@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup demo lint type test bench bench-memory bench-tiling bench-estimate clean
+.PHONY: setup demo lint type test bench bench-memory bench-tiling bench-estimate bench-residency clean
 
 # Made again only when the dependencies change.
 $(VENV)/.ready: pyproject.toml
@@ -42,6 +42,9 @@ bench-tiling: setup
 
 bench-estimate: setup
 	$(BIN)/python ops/bench/estimate.py
+
+bench-residency: setup
+	$(BIN)/python ops/bench/residency/bench.py --json out/bench/residency.json
 
 clean:
 	rm -rf $(VENV) out build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

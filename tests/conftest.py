@@ -1,11 +1,14 @@
-"""Puts tests/ on the import path, so that tests share `models.catalogue`, `fixtures` and `contract`."""
+"""Puts tests/ on the import path, so that tests share `models.catalogue`, `fixtures` and `contract`.
+
+And the root, for `ops`.
+"""
 
 import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path[:0] = [str(Path(__file__).parents[n]) for n in (0, 1)]
 pytest.register_assert_rewrite("contract")
 
 # The fixtures `redis` and `redis_server`.
