@@ -159,7 +159,7 @@ class Service:
         try:
             engine = served.load()
             with create_lane(engine.kind) as lane:
-                warm(lane, engine)
+                served.costs.measure(lane, engine, warm(lane, engine))
         except (ModelLoadFailed, TileFailed) as exc:
             log.error("model %s: %s", served.name, exc)
 

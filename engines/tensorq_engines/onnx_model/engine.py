@@ -110,8 +110,12 @@ class OnnxEngine(HostEngine):
             raise ModelLoadFailed(
                 f"model {self.name!r}: {self.source} cannot be read: {exc.strerror or exc}"
             ) from exc
+        try:
+            runtime = self._runtime()
+        except ImportError as exc:
+            raise ModelLoadFailed(f"model {self.name!r}: {self.kind} cannot be imported: {exc}") from exc
         parts = {"model": model, "wires": [asdict(wire) for wire in self._wires], "processor": processor()}
-        return json.dumps(parts | self._runtime(), sort_keys=True)
+        return json.dumps(parts | runtime, sort_keys=True)
 
     def load(self) -> None:
         """See `Engine.load`."""
