@@ -33,7 +33,8 @@ class Collector:
         leases: where finished jobs are taken out.
         tell: hands an event to the loop; called from this thread.
         released: called, from this thread, when a slot became free or a tile is dealt with.
-        observe: takes, from this thread, the busy seconds of a tile that ran while no other lane did.
+        observe: takes, from this thread, the busy seconds of a tile that ran behind another, and while no
+            other lane did.
     """
 
     def __init__(

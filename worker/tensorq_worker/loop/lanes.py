@@ -48,11 +48,12 @@ class DrivenLane:
             part.run.started_s = part.run.started_s or now_s
         self.lane.submit(slot)
         self._submitted += 1
-        alone = self._alone if self._alone() else None
+        # A tile of an engine that idled before is slower: caches are cold and clocks are low.
+        alone = self._alone if self.collector.in_slots and self._alone() else None
         self.collector.put(Launched(tile, slot, alone, min(timeouts, default=None)))
 
     def _alone(self) -> bool:
-        return self._busy() == (1 if self.collector.in_slots else 0)
+        return self._busy() == 1
 
 
 class Lanes:

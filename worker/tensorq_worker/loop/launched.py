@@ -19,7 +19,8 @@ class Launched:
     Attributes:
         tile: the rows.
         slot: where it runs.
-        alone: tells whether no other lane has a tile under way; None where one had at submit.
+        alone: tells whether no other lane has a tile under way; None where one had at submit, or
+            this lane had none.
         timeout_s: the shortest timeout of its jobs; None without one.
     """
 
