@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup demo lint type test bench bench-memory bench-tiling bench-estimate bench-residency clean
+.PHONY: setup demo lint type test bench bench-memory bench-tiling bench-estimate bench-residency bench-warm clean
 
 # Made again only when the dependencies change.
 $(VENV)/.ready: pyproject.toml
@@ -42,6 +42,9 @@ bench-tiling: setup
 
 bench-estimate: setup
 	$(BIN)/python ops/bench/estimate.py
+
+bench-warm: setup
+	$(BIN)/python ops/bench/warm.py
 
 bench-residency: setup
 	$(BIN)/python ops/bench/residency/bench.py --json out/bench/residency.json

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from tensorq_engines.residency.residents import Residents
     from tensorq_engines.residency.snapshot import Snapshot
     from tensorq_engines.select import create_engine, create_gauge, create_lane
-    from tensorq_engines.warmup import WarmTile, warm
+    from tensorq_engines.warmup import WarmTile, known_row_shapes, warm
 
 __all__ = [
     # models and their files
@@ -79,6 +79,7 @@ __all__ = [
     "create_gauge",
     "create_lane",
     "derive_ladder",
+    "known_row_shapes",
     "warm",
     # which models are loaded, under a budget
     "Account",
@@ -141,6 +142,7 @@ _HOMES = {
     "create_gauge": "select",
     "create_lane": "select",
     "derive_ladder": "base.ladder",
+    "known_row_shapes": "warmup",
     "warm": "warmup",
     "Account": "residency.account",
     "Evict": "residency.decision",

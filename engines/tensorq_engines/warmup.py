@@ -47,7 +47,7 @@ def warm(lane: Lane, engine: Engine) -> tuple[WarmTile, ...]:
         SlotMisuse: the lane has no free slot.
     """
     warmed = []
-    for row_shapes in _known_row_shapes(engine):
+    for row_shapes in known_row_shapes(engine):
         try:
             sizes = engine.ladder_for(row_shapes)
         except ShapeRefused:
@@ -61,7 +61,8 @@ def warm(lane: Lane, engine: Engine) -> tuple[WarmTile, ...]:
     return tuple(warmed)
 
 
-def _known_row_shapes(engine: Engine) -> Iterator[Shapes]:
+def known_row_shapes(engine: Engine) -> Iterator[Shapes]:
+    """Yields the shapes of rows that are known before any job: see `warm`."""
     skip = 1 if engine.signature.batch_axis == 0 else 0
     fixed = {spec.name: spec.shape[skip:] for spec in engine.signature.inputs}
     seen = []

@@ -33,7 +33,7 @@ class Worker:
             "--redis",
             url,
         ]
-        self._command = [*command, "--eager"]
+        self._command = command
         self._log = log
 
     def __enter__(self) -> Self:

@@ -23,7 +23,7 @@ from tensorq.errors import (
     WireError,
 )
 from tensorq.job import Job
-from tensorq.models import ModelInfo, ModelState
+from tensorq.models import ModelInfo, ModelResidency, ModelState
 from tensorq.names import Priority
 from tensorq.signature import Signature, TensorSpec
 from tensorq.status import Status
@@ -38,6 +38,7 @@ __all__ = [
     "Status",
     # models
     "ModelInfo",
+    "ModelResidency",
     "ModelState",
     "Signature",
     "TensorSpec",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, cast
 
@@ -31,6 +32,50 @@ class ModelState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class ModelResidency:
+    """How a model came and went in the memory of the worker that published last.
+
+    Attributes:
+        policy: ``eager``, ``lazy`` or ``lru``.
+        pinned: whether it stays once it is loaded.
+        resident_bytes: what it has taken, what it shares with others apart.
+        used_at_s: Unix time in seconds of its last tile or load; None before the first.
+        hits: tiles that have begun.
+        loads: loads that succeeded.
+        evictions: how often it was evicted.
+        load_ms: how long its last load took; 0 before the first.
+    """
+
+    policy: str
+    pinned: bool
+    resident_bytes: int
+    used_at_s: float | None
+    hits: int
+    loads: int
+    evictions: int
+    load_ms: float
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> ModelResidency:
+        """The inverse of `dataclasses.asdict`.
+
+        Raises:
+            ValueError, KeyError, TypeError: it is not that.
+        """
+        used_at_s = data["used_at_s"]
+        return cls(
+            policy=str(data["policy"]),
+            pinned=bool(data["pinned"]),
+            resident_bytes=int(data["resident_bytes"]),
+            used_at_s=None if used_at_s is None else float(used_at_s),
+            hits=int(data["hits"]),
+            loads=int(data["loads"]),
+            evictions=int(data["evictions"]),
+            load_ms=float(data["load_ms"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class ModelInfo:
     """A model as a worker publishes it.
 
@@ -42,6 +87,7 @@ class ModelInfo:
         limits: bounds of its queues.
         state: ready, loading, failed, or idle: known and not loaded.
         reason: why, where the state is not ready; else empty.
+        residency: when it was in memory; None where the worker does not know the model.
     """
 
     name: str
@@ -51,6 +97,7 @@ class ModelInfo:
     limits: Limits = field(default_factory=Limits)
     state: ModelState = ModelState.READY
     reason: str = ""
+    residency: ModelResidency | None = None
 
     def to_json(self) -> str:
         """The publication; `from_json` takes it back."""
@@ -64,6 +111,7 @@ class ModelInfo:
                 "limits": {"max_jobs": self.limits.max_jobs, "max_bytes": self.limits.max_bytes},
                 "state": self.state.value,
                 "reason": self.reason,
+                "residency": asdict(self.residency) if self.residency is not None else None,
             },
             separators=(",", ":"),
         )
@@ -82,7 +130,7 @@ class ModelInfo:
                     f"a model's publication has version {data['v']!r}, expected {VERSION}; "
                     "use the same release of tensorq for producers and workers"
                 )
-            signature, limits = data["signature"], data["limits"]
+            signature, limits, residency = data["signature"], data["limits"], data.get("residency")
             return cls(
                 name=str(data["name"]),
                 signature=Signature.from_dict(signature) if signature is not None else None,
@@ -91,6 +139,7 @@ class ModelInfo:
                 limits=Limits(limits.get("max_jobs"), limits.get("max_bytes")),
                 state=ModelState(data["state"]),
                 reason=str(data["reason"]),
+                residency=ModelResidency.from_dict(residency) if residency is not None else None,
             )
         except (ValueError, KeyError, TypeError, AttributeError) as exc:
             if isinstance(exc, WireError):

@@ -1,13 +1,28 @@
 import json
 import time
+from dataclasses import replace
 
 import pytest
 from redis import Redis
 
-from tensorq import Client, Limits, ModelInfo, ModelState, Signature, TensorSpec, WireError, keys, models
+from tensorq import (
+    Client,
+    Limits,
+    ModelInfo,
+    ModelResidency,
+    ModelState,
+    Signature,
+    TensorSpec,
+    WireError,
+    keys,
+    models,
+)
 
 SIGNATURE = Signature((TensorSpec("x", "float32", ("n", 3)),), (TensorSpec("y", "int64", ("n",)),))
-FULL = ModelInfo("net", SIGNATURE, (1, 8), "tensorrt", Limits(100, None), ModelState.FAILED, "out of memory")
+SEEN = ModelResidency("lru", False, 2**20, 1.5e9, hits=7, loads=2, evictions=1, load_ms=15.5)
+FULL = ModelInfo(
+    "net", SIGNATURE, (1, 8), "tensorrt", Limits(100, None), ModelState.FAILED, "out of memory", SEEN
+)
 
 
 def test_a_publication_has_the_documented_fields() -> None:
@@ -20,7 +35,23 @@ def test_a_publication_has_the_documented_fields() -> None:
         "limits": {"max_jobs": 100, "max_bytes": None},
         "state": "failed",
         "reason": "out of memory",
+        "residency": {
+            "policy": "lru",
+            "pinned": False,
+            "resident_bytes": 2**20,
+            "used_at_s": 1.5e9,
+            "hits": 7,
+            "loads": 2,
+            "evictions": 1,
+            "load_ms": 15.5,
+        },
     }
+
+
+def test_a_publication_of_an_older_worker_has_no_residency() -> None:
+    data = json.loads(FULL.to_json())
+    del data["residency"]
+    assert ModelInfo.from_json(json.dumps(data)) == replace(FULL, residency=None)
 
 
 @pytest.mark.parametrize("info", [FULL, ModelInfo("idle", state=ModelState.IDLE)], ids=lambda info: info.name)

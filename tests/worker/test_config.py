@@ -21,7 +21,7 @@ def file(tmp_path):
 def test_the_defaults_need_only_a_repository():
     config = load_config({"models": Path("m")}, {})
     assert config == WorkerConfig(models=Path("m"))
-    assert (config.lanes, config.eager, config.allow_functions) == (1, True, False)
+    assert (config.lanes, config.load, config.budget_mib, config.allow_functions) == (1, "auto", None, False)
 
 
 def test_command_line_then_environment_then_file_then_default(file):
@@ -51,9 +51,8 @@ def test_the_process_environment_is_read_where_none_is_given(monkeypatch):
     ("word", "value"), [("false", False), ("0", False), ("no", False), ("true", True), ("1", True)]
 )
 def test_booleans_in_the_environment_are_read_by_their_words(word, value):
-    environment = {"TENSORQ_MODELS": "m", "TENSORQ_EAGER": word, "TENSORQ_ALLOW_FUNCTIONS": word}
-    config = load_config({}, environment)
-    assert (config.eager, config.allow_functions) == (value, value)
+    environment = {"TENSORQ_MODELS": "m", "TENSORQ_ALLOW_FUNCTIONS": word}
+    assert load_config({}, environment).allow_functions == value
 
 
 def test_no_repository_says_how_to_give_one():
@@ -64,13 +63,14 @@ def test_no_repository_says_how_to_give_one():
 def test_every_malformed_value_names_where_it_came_from(file):
     path = file('models = "m"\nlanes = "two"\nlanez = 3\nwhatever = 1\n')
     with pytest.raises(ConfigError) as caught:
-        load_config({"lease_s": 1}, {"TENSORQ_EAGER": "perhaps"}, path)
+        load_config({"lease_s": 1}, {"TENSORQ_ALLOW_FUNCTIONS": "perhaps", "TENSORQ_LOAD": "soon"}, path)
     message = str(caught.value)
     assert f"{path}: lanes: got 'two': input should be a valid integer" in message
     assert f"{path}: lanez: unknown key; did you mean 'lanes'?" in message
     assert f"{path}: whatever: unknown key; remove it" in message
     assert "--lease-s: got 1: input should be greater than or equal to 3" in message
-    assert "TENSORQ_EAGER: got 'perhaps': input should be a valid boolean" in message
+    assert "TENSORQ_ALLOW_FUNCTIONS: got 'perhaps': input should be a valid boolean" in message
+    assert "TENSORQ_LOAD: got 'soon': input should be 'auto', 'eager', 'lazy' or 'lru'" in message
     assert "\n" not in message
 
 

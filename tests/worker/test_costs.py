@@ -6,6 +6,7 @@ import pytest
 from models import catalogue
 from tensorq_engines import EngineOptions, ModelLoadFailed, Repository, create_lane, warm
 from tensorq_worker.costs import MOST_MEASURING_S
+from tensorq_worker.pools import Pools
 from tensorq_worker.served import open_models
 
 ROW = ((2,),)
@@ -22,7 +23,7 @@ def serve(tmp_path, monkeypatch):
             catalogue.write_repository(
                 models, {"net": (catalogue.affine(), f'engine = "reference"\n{settings}')}
             )
-        return open_models(Repository(models), ["net"], EngineOptions())["net"]
+        return open_models(Repository(models), ["net"], EngineOptions(), Pools())["net"]
 
     return open_one
 

@@ -6,6 +6,7 @@ from models import catalogue
 from tensorq.models import ModelState
 from tensorq_engines import EngineOptions, ModelLoadFailed, Repository, RepositoryError, ShapeRefused
 from tensorq_worker import served as module
+from tensorq_worker.pools import Pools
 from tensorq_worker.served import FIRST_COOLDOWN_S, LAST_COOLDOWN_S, open_models
 
 REFERENCE = 'engine = "reference"\n'
@@ -18,27 +19,31 @@ class Clock:
     def monotonic(self):
         return self.now
 
-    perf_counter = monotonic
+    time = monotonic
 
 
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock()
     monkeypatch.setattr(module, "time", clock)
+    monkeypatch.setattr("tensorq_worker.pools.time", clock)
     return clock
 
 
 @pytest.fixture
 def serve(tmp_path):
+    pools = Pools()
+
     def serve(model, settings=REFERENCE):
         catalogue.write_repository(tmp_path, {"net": (model, settings)})
-        return open_models(Repository(tmp_path), ["net"], EngineOptions())["net"]
+        return open_models(Repository(tmp_path), ["net"], EngineOptions(), pools)["net"]
 
-    return serve
+    yield serve
+    pools.close()
 
 
 @pytest.fixture
-def broken(serve, monkeypatch):
+def broken(clock, serve, monkeypatch):
     """A model that is described and does not load; ``mend`` is called to change that."""
     served = serve(catalogue.affine())
     engine = served.engine
@@ -68,7 +73,7 @@ def test_loading_makes_it_ready_and_happens_once(serve):
     assert served.load() is engine
     assert engine.loaded
     assert served.info().state is ModelState.READY
-    served.close()
+    served.pools.close()
     assert not engine.loaded
 
 
@@ -102,8 +107,8 @@ def test_the_cool_down_doubles_up_to_its_bound(broken, clock):
         with pytest.raises(ModelLoadFailed):
             served.load()
         assert len(attempts) == attempt
-        pauses.append(served._retry_at - clock.now)
-        clock.now = served._retry_at
+        pauses.append(served.pools["net"].snapshot("net").retry_in_s)
+        clock.now += pauses[-1]
     assert pauses[:3] == [FIRST_COOLDOWN_S, 2 * FIRST_COOLDOWN_S, 4 * FIRST_COOLDOWN_S]
     assert pauses[-1] == LAST_COOLDOWN_S
 
@@ -116,7 +121,6 @@ def test_a_success_forgets_the_failures(broken, clock):
     clock.now += FIRST_COOLDOWN_S
     assert served.load().loaded
     assert (served.info().state, served.info().reason) == (ModelState.READY, "")
-    assert served._cooldown_s == FIRST_COOLDOWN_S
 
 
 def test_a_model_that_cannot_be_described_fails_its_jobs_and_is_looked_at_again(serve, clock, tmp_path):
@@ -186,7 +190,7 @@ def test_buckets_that_do_not_fit_the_model_fail_it_with_the_reason(serve, clock)
 def test_a_name_that_the_repository_lacks_is_refused(tmp_path):
     catalogue.write_repository(tmp_path, {"net": (catalogue.affine(), None)})
     with pytest.raises(RepositoryError, match="no model 'nett'; did you mean 'net'"):
-        open_models(Repository(tmp_path), ["nett"], EngineOptions())
+        open_models(Repository(tmp_path), ["nett"], EngineOptions(), Pools())
 
 
 def accepted(served, width):

@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
@@ -30,7 +30,11 @@ class WorkerConfig(BaseModel):
         threads: threads of the engine for one tile on a CPU; 0 lets it choose.
         crash_cap: crashes while alone after which a job is failed as poison.
         allow_functions: run function jobs that are not tensorq's, which unpickles what is in Redis.
-        eager: load and warm all models before saying ready.
+        load: when models are loaded whose model.toml does not say: ``eager`` at the start, or the worker
+            ends; ``lazy`` at first use, for good; ``lru`` at first use, and evicted for others; ``auto`` is
+            lru, and at the start already what there is room for.
+        budget_mib: device memory that loaded models may take; None for nine tenths of what is free at start.
+        pinned_mib: page-locked host memory that slots may take; None for no limit.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -46,7 +50,9 @@ class WorkerConfig(BaseModel):
     threads: int = Field(0, ge=0)
     crash_cap: int = Field(3, ge=1)
     allow_functions: bool = False
-    eager: bool = True
+    load: Literal["auto", "eager", "lazy", "lru"] = "auto"
+    budget_mib: int | None = Field(None, ge=1)
+    pinned_mib: int | None = Field(None, ge=1)
 
 
 def load_config(

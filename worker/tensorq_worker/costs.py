@@ -24,7 +24,7 @@ from tensorq_engines.costs.measure import WARM_ROUNDS
 log = logging.getLogger("rq.worker")
 
 ROUNDS = 20
-MOST_MEASURING_S = 10.0
+MOST_MEASURING_S = 3.0
 
 
 class KeptCosts:

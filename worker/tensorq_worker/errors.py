@@ -25,6 +25,10 @@ class LeaseLost(WorkerError):
     """The job is not this worker's any more: nothing of it may be written."""
 
 
+class EagerLoadFailed(WorkerError):
+    """A model with ``load = "eager"`` cannot be loaded: the worker does not start without it."""
+
+
 class WorkerFault(WorkerError):
     """The process must end and be started again: the engine or the device is beyond repair."""
 

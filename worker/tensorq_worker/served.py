@@ -8,27 +8,38 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
-from tensorq.models import ModelInfo, ModelState
+from tensorq.models import ModelInfo, ModelResidency, ModelState
 from tensorq.submission import Limits
 from tensorq_engines import (
     Buckets,
     Engine,
     EngineOptions,
+    LoadPolicy,
     ModelEntry,
     ModelLoadFailed,
     ModelSettings,
     Repository,
     RepositoryError,
+    ResidentState,
     check_buckets,
     create_engine,
 )
 from tensorq_worker.costs import KeptCosts
 from tensorq_worker.intake import Intake, RowShapes
+from tensorq_worker.pools import Pools
 from tensorq_worker.tiles import Run, Stage, Tile
 
 log = logging.getLogger("rq.worker")
 FIRST_COOLDOWN_S = 5.0
 LAST_COOLDOWN_S = 300.0
+
+STATES = {
+    ResidentState.ABSENT: ModelState.IDLE,
+    ResidentState.LOADING: ModelState.LOADING,
+    ResidentState.RESIDENT: ModelState.READY,
+    ResidentState.EVICTING: ModelState.IDLE,
+    ResidentState.FAILED: ModelState.FAILED,
+}
 
 
 @dataclass(slots=True)
@@ -38,22 +49,26 @@ class Served:
     Attributes:
         name: the model's name.
         read: reads its folder and settings; raises RepositoryError while they are wrong.
+        options: the worker's, for its engine.
+        pools: where its engine is loaded and evicted.
+        load_policy: the worker's, where model.toml says nothing of it.
         stages: waiting rows, by the shape of a row.
-        state: as published.
-        reason: why it failed.
         costs: what its tiles cost.
+        warming: it is not ready yet, though it may be loaded.
     """
 
     name: str
     read: Callable[[], ModelEntry]
     options: EngineOptions
+    pools: Pools
+    load_policy: LoadPolicy = LoadPolicy.LRU
     stages: dict[RowShapes, Stage] = field(default_factory=dict)
-    state: ModelState = ModelState.IDLE
-    reason: str = ""
     costs: KeptCosts = field(default_factory=KeptCosts)
+    warming: bool = False
     _entry: ModelEntry | None = None
     _engine: Engine | None = None
     _intake: Intake | None = None
+    _reason: str = ""
     _retry_at: float = 0.0
     _cooldown_s: float = FIRST_COOLDOWN_S
 
@@ -86,19 +101,38 @@ class Served:
         """The engine, described but maybe not loaded.
 
         Raises:
-            ModelLoadFailed: the model cannot be described, or failed a moment ago and is cooling down.
+            ModelLoadFailed: the model cannot be described, or could not a moment ago and is cooling down.
         """
         if self._engine is None:
-            self._refuse_while_cooling()
+            left_s = self._retry_at - time.monotonic()
+            if self._reason and left_s > 0:
+                raise ModelLoadFailed(f"{self._reason} (tried again in {left_s:.0f} s)")
             try:
                 engine = create_engine(self.entry, self.options)
                 self._intake = Intake(self.name, engine.signature, self._buckets(engine))
-                self._engine = engine
-                self.costs.open(self.entry, engine)
+                self.pools.add(engine, self.policy, self.settings.residency.pin)
             except ModelLoadFailed as exc:
                 self._failed(exc)
                 raise
+            self._engine, self._reason = engine, ""
+            self.costs.open(self.entry, engine)
         return self._engine
+
+    @property
+    def policy(self) -> LoadPolicy:
+        """When it is loaded: by model.toml, or else by the worker."""
+        own = self.settings.residency.load
+        return self.load_policy if own is None else LoadPolicy(own)
+
+    @property
+    def stays(self) -> bool:
+        """Whether it is to be loaded at the start and to stay."""
+        return self.policy is LoadPolicy.EAGER or self.settings.residency.pin
+
+    @property
+    def resident(self) -> bool:
+        """Whether its tiles can run now."""
+        return self._engine is not None and self._record_state is ResidentState.RESIDENT
 
     @property
     def intake(self) -> Intake:
@@ -112,32 +146,36 @@ class Served:
         return self._intake
 
     def load(self) -> Engine:
-        """Loads the model if it is not; a failed load is not tried again before it has cooled down.
+        """Loads the model if it is not; waits for what is in its way, so no tile may be running.
 
         Raises:
-            ModelLoadFailed: with the reason, also while cooling down.
+            ModelLoadFailed: with the reason, also while a failed load is cooling down.
         """
         engine = self.engine
-        if engine.loaded:
-            return engine
-        self._refuse_while_cooling()
-        started = time.perf_counter()
-        try:
-            engine.load()
-        except ModelLoadFailed as exc:
-            self._failed(exc)
-            raise
-        # A plan that was built only now has costs of its own.
-        self.costs.open(self.entry, engine)
-        self.state, self.reason, self._cooldown_s = ModelState.READY, "", FIRST_COOLDOWN_S
-        log.info("model %s: loaded in %.0f ms", self.name, 1000 * (time.perf_counter() - started))
+        refusal = self.refusal()
+        if refusal is not None:
+            raise refusal
+        self.pools[self.name].ensure(self.name)
+        self.settle()
         return engine
 
+    def refusal(self) -> ModelLoadFailed | None:
+        """Why its jobs fail now: its load failed a moment ago; None where it is worth trying."""
+        if self._engine is None or self._record_state is not ResidentState.FAILED:
+            return None
+        seen = self.pools[self.name].snapshot(self.name)
+        if seen.state is not ResidentState.FAILED or seen.retry_in_s <= 0:
+            return None
+        return ModelLoadFailed(f"{seen.reason} (tried again in {seen.retry_in_s:.0f} s)")
+
+    def settle(self) -> None:
+        """Takes note of a load that has ended: a plan that was built only now has costs of its own."""
+        if self.resident:
+            self.costs.open(self.entry, self.engine)
+
     def close(self) -> None:
-        """Unloads the model, and keeps what its tiles cost."""
+        """Keeps what its tiles cost."""
         self.costs.save()
-        if self._engine is not None:
-            self._engine.close()
 
     def stage_for(self, run: Run) -> Stage:
         """The stage for rows of a job's shape.
@@ -168,6 +206,11 @@ class Served:
         return sum(stage.rows for stage in self.stages.values())
 
     @property
+    def holds_rows(self) -> bool:
+        """Whether any row waits here."""
+        return any(stage.rows for stage in self.stages.values())
+
+    @property
     def largest(self) -> int:
         """The largest batch size; 1 while the model cannot be described."""
         return self._engine.ladder[-1] if self._engine is not None else 1
@@ -185,8 +228,41 @@ class Served:
             ladder=engine.ladder if engine is not None else (),
             engine=engine.kind if engine is not None else self.settings.engine,
             limits=Limits(queue.max_jobs, queue.max_bytes),
-            state=self.state,
-            reason=self.reason,
+            state=self._state,
+            reason=self._reason or self._load_reason,
+            residency=self._residency(),
+        )
+
+    @property
+    def _state(self) -> ModelState:
+        if self._reason:
+            return ModelState.FAILED
+        state = STATES[self._record_state]
+        return ModelState.LOADING if self.warming and state is ModelState.READY else state
+
+    @property
+    def _record_state(self) -> ResidentState:
+        if self._engine is None:
+            return ResidentState.ABSENT
+        return self.pools[self.name][self.name].state
+
+    @property
+    def _load_reason(self) -> str:
+        return "" if self._engine is None else self.pools[self.name][self.name].reason
+
+    def _residency(self) -> ModelResidency | None:
+        if self._engine is None:
+            return None
+        seen = self.pools[self.name].snapshot(self.name)
+        return ModelResidency(
+            policy=seen.policy,
+            pinned=seen.pinned,
+            resident_bytes=seen.memory.total_bytes,
+            used_at_s=None if seen.idle_s is None else time.time() - seen.idle_s,
+            hits=seen.hits,
+            loads=seen.loads,
+            evictions=seen.evictions,
+            load_ms=seen.load_ms,
         )
 
     def _buckets(self, engine: Engine) -> tuple[Buckets, ...]:
@@ -197,19 +273,27 @@ class Served:
         return buckets
 
     def _failed(self, error: Exception) -> None:
-        self.state, self.reason = ModelState.FAILED, str(error)
+        self._reason = str(error)
         self._retry_at = time.monotonic() + self._cooldown_s
         self._cooldown_s = min(2 * self._cooldown_s, LAST_COOLDOWN_S)
         log.error("model %s: %s", self.name, error)
 
-    def _refuse_while_cooling(self) -> None:
-        left_s = self._retry_at - time.monotonic()
-        if self.state is ModelState.FAILED and left_s > 0:
-            raise ModelLoadFailed(f"{self.reason} (tried again in {left_s:.0f} s)")
 
-
-def open_models(repository: Repository, names: Iterable[str], options: EngineOptions) -> dict[str, Served]:
+def open_models(
+    repository: Repository,
+    names: Iterable[str],
+    options: EngineOptions,
+    pools: Pools,
+    load_policy: LoadPolicy = LoadPolicy.LRU,
+) -> dict[str, Served]:
     """The models to serve, by name; nothing is loaded, and one that is wrong fails its own jobs alone.
+
+    Args:
+        repository: where they are.
+        names: which of them.
+        options: of their engines.
+        pools: where they are loaded.
+        load_policy: of models whose model.toml says nothing of it.
 
     Raises:
         RepositoryError: the repository cannot be read, or lacks a name; the message suggests one.
@@ -218,4 +302,4 @@ def open_models(repository: Repository, names: Iterable[str], options: EngineOpt
     for name in names:
         if name not in known:
             repository.get(name)
-    return {name: Served(name, partial(repository.get, name), options) for name in names}
+    return {name: Served(name, partial(repository.get, name), options, pools, load_policy) for name in names}

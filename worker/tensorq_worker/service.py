@@ -13,7 +13,7 @@ from rq.worker.base import BaseWorker
 
 from tensorq import keys
 from tensorq.models import publish
-from tensorq_engines import EngineOptions, ModelLoadFailed, Repository, TileFailed, create_lane, warm
+from tensorq_engines import EngineError, EngineOptions, LoadPolicy, Repository
 from tensorq_worker.broker import Broker
 from tensorq_worker.broker.broker import RUNNING_TTL_S
 from tensorq_worker.config import WorkerConfig
@@ -21,9 +21,11 @@ from tensorq_worker.leases import Leases
 from tensorq_worker.loop import BatchLoop, Stop
 from tensorq_worker.loop.collector import Collector
 from tensorq_worker.loop.lanes import Lanes
+from tensorq_worker.pools import MIB, Pools
 from tensorq_worker.pulse import Pulse, Task
 from tensorq_worker.redisrq import SlowPath
-from tensorq_worker.served import Served, open_models
+from tensorq_worker.served import open_models
+from tensorq_worker.startup import Startup
 from tensorq_worker.tiles import Tile
 from tensorq_worker.waker import Waker
 
@@ -33,6 +35,7 @@ PUBLISH_EVERY_S = 20.0
 PUBLISH_TTL_S = 60
 SWEEP_EVERY_S = 300.0
 KEEP_COSTS_EVERY_S = 60.0
+CHECK_MEMORY_EVERY_S = 60.0
 OVERDUE_S = 60.0
 
 
@@ -64,8 +67,20 @@ class Service:
         self._redis = redis
         self._config = config
         self._stop = stop
-        options = EngineOptions(intra_op_threads=config.threads or None)
-        self.models = open_models(Repository(config.models), models, options)
+        self._pools = Pools(
+            config.lanes,
+            config.slots,
+            budget_bytes=None if config.budget_mib is None else config.budget_mib * MIB,
+            pinned_bytes=None if config.pinned_mib is None else config.pinned_mib * MIB,
+            changed=stop.wake.set,
+        )
+        self.models = open_models(
+            Repository(config.models),
+            models,
+            EngineOptions(intra_op_threads=config.threads or None),
+            self._pools,
+            LoadPolicy.LRU if config.load == "auto" else LoadPolicy(config.load),
+        )
         self._leases = Leases()
         self._broker = Broker(
             redis,
@@ -75,11 +90,12 @@ class Service:
             max_bytes=config.max_claim_mib * 1024 * 1024,
             result_ttl_s=worker.default_result_ttl,
         )
-        self._lanes = Lanes(config.lanes, config.slots, self._new_collector)
+        self._lanes = Lanes(config.lanes, config.slots, self._new_collector, self._pools.attach)
         self.loop = BatchLoop(
             self._broker,
             self.models,
             self._lanes,
+            self._pools,
             SlowPath(worker, redis, self._leases, worker.default_result_ttl),
             self._leases,
             stop,
@@ -95,21 +111,22 @@ class Service:
                 Task("publishing", PUBLISH_EVERY_S, self._publish),
                 Task("watchdog", 1.0, self._watch),
                 Task("keeping costs", KEEP_COSTS_EVERY_S, self._keep_costs),
+                Task("checking memory", CHECK_MEMORY_EVERY_S, self._check_memory),
                 Task("sweeping", SWEEP_EVERY_S, self._sweep),
             ]
         )
         self._waker = Waker(redis, stop.wake)
 
     def start(self) -> None:
-        """Starts the threads, and loads and warms the models where the settings say so."""
+        """Starts the threads, and loads and warms the models where the settings say so.
+
+        Raises:
+            EagerLoadFailed: a model that is to be there from the start cannot be loaded.
+            WorkerFault: the process must end.
+        """
         self._pulse.start()
         self._waker.start()
-        for served in self.models.values():
-            if self._stop.requested:
-                return
-            self._describe(served)
-            if self._config.eager:
-                self._load(served)
+        Startup(self.models, self._pools, self._lanes, self._stop).run(preload=self._config.load == "auto")
         self._publish()
         log.info("Worker %s: ready, serving %s", self._worker.name, ", ".join(self.models))
 
@@ -144,24 +161,13 @@ class Service:
         if ended:
             for served in self.models.values():
                 served.close()
+            self._pools.close()
         return ended
 
     def _new_collector(self) -> Collector:
-        return Collector(self._broker, self._leases, self.loop.tell, self._stop.wake.set, self._observe)
-
-    def _describe(self, served: Served) -> None:
-        try:
-            _ = served.engine
-        except ModelLoadFailed:
-            log.error("model %s is not served until that is mended; the others are", served.name)
-
-    def _load(self, served: Served) -> None:
-        try:
-            engine = served.load()
-            with create_lane(engine.kind) as lane:
-                served.costs.measure(lane, engine, warm(lane, engine))
-        except (ModelLoadFailed, TileFailed) as exc:
-            log.error("model %s: %s", served.name, exc)
+        return Collector(
+            self._broker, self._leases, self.loop.tell, self._stop.wake.set, self._observe, self._left
+        )
 
     def _beat(self) -> None:
         worker = self._worker
@@ -198,6 +204,16 @@ class Service:
 
     def _observe(self, tile: Tile, busy_s: float) -> None:
         self.models[tile.model].observe(tile, busy_s)
+
+    def _left(self, tile: Tile) -> None:
+        self._pools[tile.model].done(tile.model)
+
+    def _check_memory(self) -> None:
+        try:
+            self._pools.check()
+        except EngineError as exc:
+            # The loop hears of it with its next tile.
+            log.error("checking memory: %s", exc)
 
     def _keep_costs(self) -> None:
         for served in self.models.values():

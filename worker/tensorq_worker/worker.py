@@ -28,7 +28,7 @@ from tensorq.connection import binary_client, translated
 from tensorq.errors import RedisUnavailable, TensorqError
 from tensorq.names import model_queues, parse_queue
 from tensorq_worker.config import WorkerConfig, load_config
-from tensorq_worker.errors import WorkerFault, one_line
+from tensorq_worker.errors import EagerLoadFailed, WorkerError, WorkerFault, one_line
 from tensorq_worker.loop import Stop
 from tensorq_worker.loop.backoff import Backoff
 from tensorq_worker.redisrq.serializer import WriteOnly
@@ -98,10 +98,14 @@ class BatchWorker(BaseWorker):
         if with_scheduler:
             self._start_scheduler(burst, logging_level, date_format, log_format)
         self._install_signal_handlers()
-        fault: WorkerFault | None = None
+        fault: WorkerError | None = None
         try:
+            # Before it says ready: the first job must not wait for it.
+            self._maintain()
             service.start()
             self._serve(service, burst, max_idle_time)
+        except EagerLoadFailed as exc:
+            fault = exc
         except WorkerFault as exc:
             service.hand_back(keep_running=True)
             fault = exc
@@ -109,7 +113,7 @@ class BatchWorker(BaseWorker):
             ended = service.close()
             self._goodbye()
         if fault is not None or not ended:
-            _leave(os.EX_OK if fault is None else os.EX_SOFTWARE, fault, at_once=not ended)
+            _leave(_code(fault), fault, at_once=not ended)
         return service.loop.claimed_jobs > 0
 
     def clean_registries(self) -> None:
@@ -220,6 +224,10 @@ class BatchWorker(BaseWorker):
             if burst:
                 self._stop.request()
         self._suspended = suspended
+        self._maintain()
+
+    def _maintain(self) -> None:
+        """Runs RQ's maintenance where it is due."""
         if self.should_run_maintenance_tasks:
             try:
                 self.run_maintenance_tasks()
@@ -238,6 +246,12 @@ class BatchWorker(BaseWorker):
             self.teardown()
         except RedisError as exc:
             log.error("Worker %s: could not say goodbye to Redis: %s", self.name, exc)
+
+
+def _code(fault: WorkerError | None) -> int:
+    if fault is None:
+        return os.EX_OK
+    return os.EX_CONFIG if isinstance(fault, EagerLoadFailed) else os.EX_SOFTWARE
 
 
 def _leave(code: int, error: Exception | None, at_once: bool = False) -> NoReturn:

@@ -22,6 +22,7 @@ from tensorq_engines.residency.ledger import Integrity
 from tensorq_engines.residency.loader import Loader
 from tensorq_engines.residency.mover import Mover, Task
 from tensorq_engines.residency.policy import LoadPolicy, ResidentState
+from tensorq_engines.residency.resident import Resident
 from tensorq_engines.residency.residents import Residents
 from tensorq_engines.residency.snapshot import Snapshot
 
@@ -91,6 +92,34 @@ class Residency:
             if len(self._books.lanes) == self._residents.lanes:
                 raise ValueError(f"the account is of {self._residents.lanes} lanes, got one more")
             self._books.lanes.append(lane)
+
+    def __getitem__(self, name: str) -> Resident:
+        """Returns a model's record, which only this object changes, and may at any moment.
+
+        Raises:
+            KeyError: it was not added.
+        """
+        return self._residents[name]
+
+    @property
+    def loading(self) -> str | None:
+        """The model that is being loaded, its evictions included; None while none is."""
+        task = self._task
+        return None if task is None else task.name
+
+    def stay_s(self, name: str) -> float:
+        """Returns how long a model keeps its place after a load while it has work queued."""
+        return self._residents.stay_s(name)
+
+    def lately(self) -> set[str]:
+        """Returns the resident models that were loaded or ran a tile within their stay."""
+        with self._state:
+            return self._residents.lately(self._clock())
+
+    def room_for(self, name: str, waiting: Collection[str] = ()) -> Decision:
+        """Returns what a load of a model would need now, and starts nothing; see `Residents.room_for`."""
+        with self._state:
+            return self._residents.room_for(name, self._clock(), waiting)
 
     def request(self, name: str, waiting: Collection[str] = ()) -> Decision:
         """Starts a load, with its evictions, where it can begin now; returns at once.

@@ -15,9 +15,21 @@ class DeviceGauge:
         Raises:
             EngineFatal: an earlier error left the process without a usable GPU.
         """
+        known = self._read()
+        return None if known is None else known[1] - known[0]
+
+    def free_bytes(self) -> int | None:
+        """Returns the device memory that no process uses; None where there is no GPU.
+
+        Raises:
+            EngineFatal: an earlier error left the process without a usable GPU.
+        """
+        known = self._read()
+        return None if known is None else known[0]
+
+    def _read(self) -> tuple[int, int] | None:
         device = Device.probe()
         if device is None:
             return None
         device.use()
-        available, total = free_and_total()
-        return total - available
+        return free_and_total()

@@ -32,7 +32,7 @@ from ops.bench.gpu import clients  # noqa: E402
 from redis import Redis  # noqa: E402
 
 import tensorq  # noqa: E402
-from tensorq import keys  # noqa: E402
+from tensorq import ModelState, keys  # noqa: E402
 from tensorq.embedded import EmbeddedRedis  # noqa: E402
 
 NAME = "gpu-bench"
@@ -180,7 +180,7 @@ def _wait_until_served(url: str, model: str, running: processes.Worker) -> None:
     with tensorq.Client(url) as client:
         while time.monotonic() < deadline:
             running.expect_alive()
-            if any(info.name == model and info.signature is not None for info in client.models()):
+            if any(info.name == model and info.state is ModelState.READY for info in client.models()):
                 return
             time.sleep(0.1)
     raise SystemExit(f"no worker served {model} within {READY_S:.0f} s")

@@ -203,10 +203,8 @@ def test_rows_of_dropped_jobs_do_not_enlarge_the_tile(rig):
 
 
 def test_a_model_that_does_not_load_fails_its_jobs_alone(rig, monkeypatch):
-    two = rig(good=(catalogue.affine(), NOW), bad=(catalogue.affine(), NOW))
-    engine = two.models["bad"].engine
-    engine.close()
-    engine.source.unlink()
+    two = rig({"budget_bytes": 2**30}, good=(catalogue.affine(), NOW), bad=(catalogue.affine(), NOW))
+    two.models["bad"].engine.source.unlink()
     x = {"x": np.zeros((1, 2), np.float32)}
     bad, good = two.submit("bad", x), two.submit("good", x)
     two.drain()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from redis import Redis
 
 from tensorq import keys
 from tensorq.connection import binary_client, translated
-from tensorq.models import ModelInfo, published
+from tensorq.models import ModelInfo, ModelResidency, published
 from tensorq.names import model_queues
 from tensorq.submission import Limits
 from tensorq_worker.cli.command import Command
@@ -20,7 +21,8 @@ from tensorq_worker.cli.text import describe, table
 from tensorq_worker.errors import one_line
 
 LEVELS = ("high", "normal", "low")
-HEADS = ("MODEL", "STATE", "ENGINE", "LADDER", *map(str.upper, LEVELS), "LIMITS", "SIGNATURE")
+RESIDENCY = ("MIB", "USED", "TILES", "LOADS", "EVICTED", "LOAD MS")
+HEADS = ("MODEL", "STATE", "ENGINE", "LADDER", *map(str.upper, LEVELS), *RESIDENCY, "LIMITS", "SIGNATURE")
 
 
 @click.command("list", cls=Command)
@@ -55,8 +57,18 @@ def _queued(redis: Redis, infos: Sequence[ModelInfo]) -> list[tuple[int, ...]]:
 
 def _row(info: ModelInfo, queued: Sequence[int]) -> tuple[str, ...]:
     ladder = ",".join(map(str, info.ladder)) or "-"
-    words = (info.name, info.state, info.engine, ladder, *queued, _bounds(info.limits))
+    residency = _residency(info.residency)
+    words = (info.name, info.state, info.engine, ladder, *queued, *residency, _bounds(info.limits))
     return (*map(one_line, words), one_line(describe(info.signature)))
+
+
+def _residency(seen: ModelResidency | None) -> tuple[str, ...]:
+    if seen is None:
+        return ("-",) * len(RESIDENCY)
+    used = "-" if seen.used_at_s is None else f"{max(time.time() - seen.used_at_s, 0):.0f} s ago"
+    load = f"{seen.load_ms:.0f}" if seen.loads else "-"
+    counts = map(str, (seen.hits, seen.loads, seen.evictions))
+    return (f"{seen.resident_bytes / 2**20:.0f}", used, *counts, load)
 
 
 def _bounds(limits: Limits) -> str:

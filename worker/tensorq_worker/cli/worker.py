@@ -44,7 +44,13 @@ from tensorq_worker.worker import BatchWorker
 @click.option("--threads", type=int, help="CPU threads of the engine for one tile.")
 @click.option("--prefetch-tiles", type=int, help="Largest tiles' worth of rows to stage ahead.")
 @click.option("--allow-functions", is_flag=True, default=None, help="Run function jobs too (unpickles).")
-@click.option("--eager/--lazy", default=None, help="Load all models at start, or each when first used.")
+@click.option(
+    "--load",
+    type=click.Choice(["auto", "eager", "lazy", "lru"]),
+    help="When models are loaded whose model.toml does not say; auto is lru, and at the start what fits.",
+)
+@click.option("--budget-mib", type=int, help="Device memory that loaded models may take.")
+@click.option("--pinned-mib", type=int, help="Page-locked host memory that slots may take.")
 @click.option("-v", "--verbose", is_flag=True, help="Log more.")
 def worker(
     models: tuple[str, ...],

@@ -22,8 +22,8 @@ from tensorq_worker.loop.lanes import Lanes
 from tensorq_worker.loop.launched import Event, JobEnded, TileEnded
 from tensorq_worker.loop.launcher import Launcher, refuse_late
 from tensorq_worker.loop.stop import Stop
+from tensorq_worker.pools import Pools
 from tensorq_worker.redisrq import SlowPath
-from tensorq_worker.scheduler import soonest_ms
 from tensorq_worker.served import Served
 from tensorq_worker.tiles import Part
 
@@ -39,6 +39,7 @@ class BatchLoop:
         broker: the worker's traffic about jobs.
         models: what it serves, by name.
         lanes: where tiles run.
+        pools: which models are loaded.
         slow: ends what RQ's handlers must end.
         leases: the jobs held.
         stop: what signal handlers ask.
@@ -52,6 +53,7 @@ class BatchLoop:
         broker: Broker,
         models: Mapping[str, Served],
         lanes: Lanes,
+        pools: Pools,
         slow: SlowPath,
         leases: Leases,
         stop: Stop,
@@ -69,7 +71,7 @@ class BatchLoop:
         self._prefetch_tiles = prefetch_tiles
         self._allow_functions = allow_functions
         self._max_jobs = max_jobs
-        self._launcher = Launcher(broker, models, lanes, self._fail)
+        self._launcher = Launcher(broker, models, lanes, pools, self._fail)
         self._events: deque[Event] = deque()
         # Acts that need several round trips, in order; one that Redis interrupts is fenced and run again.
         self._errands: deque[tuple[Claimed, Callable[[], None]]] = deque()
@@ -116,8 +118,8 @@ class BatchLoop:
 
     def until_next_ms(self) -> float:
         """How long `step` has nothing to do unless woken, in ms."""
-        soonest = soonest_ms(self._launcher.candidates())
-        return IDLE_TICK_MS if soonest is None else min(soonest, IDLE_TICK_MS)
+        again_ms = self._launcher.again_ms
+        return IDLE_TICK_MS if again_ms is None else min(again_ms, IDLE_TICK_MS)
 
     def _claim(self, claiming: bool) -> bool:
         worked = False

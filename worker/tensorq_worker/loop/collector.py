@@ -35,6 +35,7 @@ class Collector:
         released: called, from this thread, when a slot became free or a tile is dealt with.
         observe: takes, from this thread, the busy seconds of a tile that ran behind another, and while no
             other lane did.
+        left: takes, from this thread, a tile that has left its lane: its model may go.
     """
 
     def __init__(
@@ -44,12 +45,14 @@ class Collector:
         tell: Callable[[Event], None],
         released: Callable[[], None],
         observe: Callable[[Tile, float], None],
+        left: Callable[[Tile], None] = lambda tile: None,
     ) -> None:
         self._broker = broker
         self._leases = leases
         self._tell = tell
         self._released = released
         self._observe = observe
+        self._left = left
         self._launched: queue.SimpleQueue[Launched | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="tensorq-collector", daemon=True)
         self._stopping = threading.Event()
@@ -118,7 +121,10 @@ class Collector:
                 else:
                     hot.append((run, packed))
         except EngineError as exc:
-            self._tell(TileEnded(tile, exc))
+            if tile.rehearsal:
+                log.error("model %s: a tile of zeros failed: %s", tile.model, exc)
+            else:
+                self._tell(TileEnded(tile, exc))
             return
         finally:
             self._free(launched)
@@ -147,17 +153,24 @@ class Collector:
 
     def _free(self, launched: Launched) -> None:
         launched.slot.release()
+        self._left(launched.tile)
         with self._lock:
             self.in_slots -= 1
         self._released()
 
     def _finish(self, launched: Launched, hot: list[tuple[Run, bytes]], busy_s: float) -> None:
         tile, backoff = launched.tile, Backoff()
+        counted = 0 if tile.rehearsal else 1
         done = [Finished(run.job, packed, run.started_s) for run, packed in hot]
         while True:
             try:
                 outcomes = self._broker.finish(
-                    tile.model, done, tiles=1, rows=tile.rows, padding=tile.padding, busy_s=busy_s
+                    tile.model,
+                    done,
+                    tiles=counted,
+                    rows=counted * tile.rows,
+                    padding=counted * tile.padding,
+                    busy_s=counted * busy_s,
                 )
                 break
             except RedisError as exc:
@@ -169,6 +182,8 @@ class Collector:
                 # The results are in memory and the leases are fenced: trying again is right however often.
                 if self._stopping.is_set() or not backoff.wait(self._stopping, exc, "storing results"):
                     return
+        if tile.rehearsal:
+            return
         for (run, packed), outcome in zip(hot, outcomes, strict=True):
             if outcome is Outcome.DEPENDENTS:
                 self._tell(JobEnded(run.job, wire.unpack(packed), packed))

@@ -63,18 +63,39 @@ class Lanes:
         per_kind: lanes of each kind.
         slots: staging areas a lane.
         new_collector: makes the collector of a new lane.
+        attach: is told of each new lane.
     """
 
-    def __init__(self, per_kind: int, slots: int, new_collector: Callable[[], Collector]) -> None:
+    def __init__(
+        self,
+        per_kind: int,
+        slots: int,
+        new_collector: Callable[[], Collector],
+        attach: Callable[[Lane], None] = lambda lane: None,
+    ) -> None:
         self._per_kind = per_kind
         self._slots = slots
         self._new_collector = new_collector
+        self._attach = attach
         self._lanes: dict[str, list[DrivenLane]] = {}
 
     def free(self, engine: Engine) -> DrivenLane | None:
         """The lane of the engine's kind with most free slots; None where all are full."""
-        best = max(self._of(engine.kind), key=lambda lane: lane.free_slots)
+        best = max(self.of(engine.kind), key=lambda lane: lane.free_slots)
         return best if best.free_slots > 0 else None
+
+    def of(self, kind: str) -> list[DrivenLane]:
+        """All lanes of a kind."""
+        if kind not in self._lanes:
+            number = len(self._all())
+            self._lanes[kind] = [
+                DrivenLane(create_lane(kind, self._slots), self._new_collector(), number + n, self._busy)
+                for n in range(self._per_kind)
+            ]
+            for lane in self._lanes[kind]:
+                self._attach(lane.lane)
+                lane.collector.start()
+        return self._lanes[kind]
 
     @property
     def pending(self) -> int:
@@ -94,17 +115,6 @@ class Lanes:
             else:
                 done = False
         return done
-
-    def _of(self, kind: str) -> list[DrivenLane]:
-        if kind not in self._lanes:
-            number = len(self._all())
-            self._lanes[kind] = [
-                DrivenLane(create_lane(kind, self._slots), self._new_collector(), number + n, self._busy)
-                for n in range(self._per_kind)
-            ]
-            for lane in self._lanes[kind]:
-                lane.collector.start()
-        return self._lanes[kind]
 
     def _busy(self) -> int:
         return sum(lane.collector.in_slots > 0 for lane in self._all())

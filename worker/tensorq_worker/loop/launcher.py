@@ -8,18 +8,16 @@ from collections import deque
 from collections.abc import Callable, Mapping
 
 from tensorq.errors import TensorqError
-from tensorq_engines import EngineFatal, Slot
+from tensorq_engines import Engine, EngineFatal, Evict, Fits, Later, ModelDoesNotFit, Never, Slot
 from tensorq_worker.broker import Broker, Claimed
 from tensorq_worker.errors import DeadlineExceeded, WorkerFault
+from tensorq_worker.loop.chooser import Chooser
 from tensorq_worker.loop.lanes import DrivenLane, Lanes
-from tensorq_worker.planner import wait_ms
-from tensorq_worker.scheduler import Candidate, Turns, choose
+from tensorq_worker.pools import Pools
 from tensorq_worker.served import Served
-from tensorq_worker.tiles import Part, Stage, Tile
+from tensorq_worker.tiles import Part, Tile
 
 log = logging.getLogger("rq.worker")
-
-Place = tuple[Served, Stage]
 
 
 def refuse_late(job: Claimed) -> None:
@@ -34,16 +32,20 @@ def refuse_late(job: Claimed) -> None:
 
 
 class Launcher:
-    """Takes rows from stages to lanes.
+    """Takes rows from stages to lanes, and has models loaded for them.
 
-    Tiles of fixed parts (halves of one that failed, suspects) go first. While a suspect runs, nothing else
-    does.
+    Tiles of fixed parts (halves of one that failed, suspects) go first, and others wait until they did. While
+    a suspect runs, nothing else does.
 
     Args:
         broker: notes what is about to run.
         models: where rows wait.
         lanes: where they go.
+        pools: who is resident.
         fail: fails one job with an error.
+
+    Attributes:
+        again_ms: in how many ms to launch again although nothing has happened; None where that is no use.
     """
 
     def __init__(
@@ -51,15 +53,18 @@ class Launcher:
         broker: Broker,
         models: Mapping[str, Served],
         lanes: Lanes,
+        pools: Pools,
         fail: Callable[[Claimed, Exception], None],
     ) -> None:
         self._broker = broker
         self._models = models
         self._lanes = lanes
+        self._pools = pools
         self._fail = fail
         self._fixed: deque[Tile] = deque()
         self._alone = False
-        self._turns = Turns()
+        self._chooser = Chooser(models, lanes, pools)
+        self.again_ms: float | None = None
 
     def launch(self, hurry: bool) -> bool:
         """Launches all that there is room for; returns whether anything was.
@@ -72,38 +77,18 @@ class Launcher:
             redis.exceptions.RedisError: what was about to be launched is kept for the next call.
         """
         launched = False
-        while self._launch_one(hurry):
-            launched = True
-        return launched
-
-    def candidates(self, hurry: bool = False) -> list[Candidate[Place]]:
-        """The stages that hold rows."""
-        now_ms, here_ms = 1000 * time.time(), 1000 * time.monotonic()
-        self._turns.note({name for name, served in self._models.items() if served.staged_rows}, here_ms)
-        found = []
+        if self._pools.take_changes():
+            for served in self._models.values():
+                served.settle()
         for served in self._models.values():
-            for stage in served.stages.values():
-                oldest = stage.oldest()
-                if oldest is not None:
-                    age_ms = max(now_ms - oldest.job.at_ms, oldest.staged_ms())
-                    wait = 0.0
-                    if not hurry:
-                        rate = stage.arrivals.rows_per_ms(here_ms)
-                        wait = wait_ms(stage.rows, stage.tiling, age_ms, served.max_delay_ms, rate)
-                    size = stage.tiling.next_size(stage.rows)
-                    found.append(
-                        Candidate(
-                            (served, stage),
-                            served.name,
-                            age_ms,
-                            wait,
-                            rows=stage.rows,
-                            tile_rows=min(size, stage.rows),
-                            tile_ms=stage.tiling.tile_ms(size),
-                            unserved_ms=self._turns.unserved_ms(served.name, here_ms),
-                        )
-                    )
-        return found
+            if served.holds_rows and (refusal := served.refusal()) is not None:
+                self._refuse(served, refusal)
+        try:
+            while self._launch_one(hurry):
+                launched = True
+        except EngineFatal as exc:
+            raise WorkerFault(str(exc)) from exc
+        return launched
 
     def add_fixed(self, served: Served, parts: list[Part], alone: bool = False) -> None:
         """Queues a tile of just these parts; of several where a single job exceeds the largest size."""
@@ -136,23 +121,26 @@ class Launcher:
                 self.add_fixed(self._models[tile.model], half, tile.alone)
 
     def _launch_one(self, hurry: bool) -> bool:
+        self.again_ms = None
         if self._alone:
             if self._lanes.pending:
                 return False
             self._alone = False
         if self._fixed:
             return self._launch_fixed()
-        chosen = choose(self.candidates(hurry)).tile
-        if chosen is None:
-            return False
-        served, stage = chosen.key
+        choice = self._chooser.choose(hurry)
+        self.again_ms = choice.again_ms
+        requested = choice.load is not None and self._request(self._models[choice.load])
+        if choice.tile is None:
+            return requested
+        served, stage = choice.tile.key
         lane = self._lanes.free(served.engine)
         if lane is None:
-            return False
+            return requested
         parts = stage.take(stage.tiling.next_size(stage.rows))
         served.forget_empty_stages()
         if parts:
-            self._turns.served(served.name, time.monotonic() * 1000)
+            self._chooser.launched(served.name)
             # Rows of dropped jobs counted as waiting: what is left may fit a smaller tile.
             size = stage.tiling.covering_size(sum(part.rows for part in parts))
             self._start(lane, served, Tile(served.name, served.intake.signature, parts, size))
@@ -161,29 +149,70 @@ class Launcher:
     def _launch_fixed(self) -> bool:
         tile = self._fixed[0]
         served = self._models[tile.model]
+        refusal = served.refusal()
+        if refusal is not None:
+            self._refuse(served, refusal)
+            return True
         lane = self._lanes.free(served.engine)
         if lane is None or (tile.alone and self._lanes.pending):
             return False
+        if not served.resident:
+            self._request(served)
+            return not self._fixed or self._fixed[0] is not tile
         self._fixed.popleft()
         self._start(lane, served, tile)
         return True
+
+    def _request(self, served: Served) -> bool:
+        """Has a model loaded; returns whether that began, or its jobs failed because it never can be."""
+        pool = self._pools[served.name]
+        decision = pool.request(served.name, self._chooser.waiting)
+        if isinstance(decision, Never):
+            self._refuse(served, ModelDoesNotFit(decision.message))
+            return True
+        if isinstance(decision, Later) and decision.until_s is not None:
+            self.again_ms = max(0.0, 1000 * (decision.until_s - time.monotonic()))
+        return isinstance(decision, Fits | Evict)
+
+    def _refuse(self, served: Served, error: Exception) -> None:
+        """Fails all jobs of a model that wait here."""
+        fixed, self._fixed = self._fixed, deque()
+        for tile in fixed:
+            if tile.model != served.name:
+                self._fixed.append(tile)
+                continue
+            for part in tile.parts:
+                if not part.run.dropped:
+                    self._fail(part.run.job, error)
+        for run in served.waiting():
+            self._fail(run.job, error)
 
     def _start(self, lane: DrivenLane, served: Served, tile: Tile) -> None:
         wanted = self._wanted(served, tile)
         if wanted is None:
             return
-        try:
-            slot = lane.lane.acquire(served.load(), wanted.shapes())
-        except EngineFatal as exc:
-            raise WorkerFault(str(exc)) from exc
-        except TensorqError as exc:
-            for part in wanted.parts:
-                self._fail(part.run.job, exc)
-            return
+        engine = self._pools[served.name].use(served.name)
+        slot = None if engine is None else self._acquire(lane, served, engine, wanted)
         if slot is None:
-            self._fixed.appendleft(wanted)
+            if any(not part.run.dropped for part in wanted.parts):
+                self._fixed.appendleft(wanted)
             return
         self._submit(lane, slot, wanted)
+
+    def _acquire(self, lane: DrivenLane, served: Served, engine: Engine, tile: Tile) -> Slot | None:
+        """Takes a slot; None where none is free, or the jobs failed because the engine takes no such tile."""
+        slot = None
+        try:
+            slot = lane.lane.acquire(engine, tile.shapes())
+        except EngineFatal:
+            raise
+        except TensorqError as exc:
+            for part in tile.parts:
+                self._fail(part.run.job, exc)
+        finally:
+            if slot is None:
+                self._pools[served.name].done(served.name)
+        return slot
 
     def _submit(self, lane: DrivenLane, slot: Slot, tile: Tile) -> None:
         try:
@@ -192,13 +221,11 @@ class Launcher:
             self._broker.mark_running(place, [part.run.job.job_id for part in tile.parts], ended)
         except BaseException:
             slot.release()
+            self._pools[tile.model].done(tile.model)
             self._fixed.appendleft(tile)
             raise
         self._alone = tile.alone
-        try:
-            lane.submit(slot, tile)
-        except EngineFatal as exc:
-            raise WorkerFault(str(exc)) from exc
+        lane.submit(slot, tile)
 
     def _wanted(self, served: Served, tile: Tile) -> Tile | None:
         """The tile without jobs that were dropped or whose deadline passed; None where nothing is left."""

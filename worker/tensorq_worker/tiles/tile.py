@@ -22,6 +22,7 @@ class Tile:
         parts: whose rows, in order.
         size: rows that the engine runs, the padding included.
         alone: nothing else may run in this process meanwhile.
+        rehearsal: its jobs are nobody's; they go the whole way and nothing is counted.
     """
 
     model: str
@@ -29,6 +30,7 @@ class Tile:
     parts: Sequence[Part]
     size: int
     alone: bool = False
+    rehearsal: bool = False
     rows: int = field(init=False)
 
     def __post_init__(self) -> None:

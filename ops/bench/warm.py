@@ -1,0 +1,112 @@
+"""The first job after a worker says ready against the next hundred, back to back, one at a time.
+
+    python ops/bench/warm.py [--starts 7] [--repository DIR --model NAME] [--json FILE]
+
+Each start is a fresh worker process; client and Redis were warmed by one before. Fails where the median over
+the starts of first / median of the next hundred exceeds 1.2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+from redis import Redis
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from ops.bench import model, processes
+
+from tensorq import Client, ModelState, Signature, keys
+from tensorq.embedded import EmbeddedRedis
+
+LIMIT = 1.2
+NEXT = 100
+READY_S = 120.0
+
+
+def main() -> int:
+    options = _parse()
+    processes.end_on_sigterm()
+    with tempfile.TemporaryDirectory(prefix="tensorq-bench-") as scratch:
+        repository, name = options.repository, options.model
+        if repository is None:
+            repository, name = model.write_repository(Path(scratch, "models")), model.BATCHED
+            # Waiting for company is another matter: the first few jobs wait longer, as no rate is known yet.
+            with (repository / name / "model.toml").open("a") as settings:
+                settings.write("[batching]\nmax_delay_ms = 0\n")
+        found = run(repository, name, options.starts, Path(scratch, "worker.log"))
+    print(f"{'ready s':>9}{'first ms':>10}{'next ms':>10}{'first / next':>14}")
+    for one in found:
+        print(f"{one['ready_s']:>9.2f}{one['first_ms']:>10.2f}{one['next_ms']:>10.2f}{one['ratio']:>14.2f}")
+    ratio = median(one["ratio"] for one in found)
+    print(f"median {ratio:.2f}, at most {LIMIT} wanted")
+    if options.json is not None:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(json.dumps({"model": name, "ratio": ratio, "starts": found}, indent=1) + "\n")
+    return int(ratio > LIMIT)
+
+
+def run(repository: Path, name: str, starts: int, log: Path) -> list[dict[str, float]]:
+    """Starts one worker after another; the first warms the client and is not counted."""
+    with EmbeddedRedis() as server, Client(server.url) as client:
+        return [start(client, server.url, repository, name, log) for _ in range(starts + 1)][1:]
+
+
+def start(client: Client, url: str, repository: Path, name: str, log: Path) -> dict[str, float]:
+    """Starts a worker and times its first jobs."""
+    began = time.perf_counter()
+    command = ["-m", "tensorq_worker.cli", "worker", name, "--models", str(repository), "--redis", url]
+    with processes.worker(command, {}, log) as running:
+        tile = _tensors(_wait_ready(client, name, running))
+        ready_s = time.perf_counter() - began
+        taken_ms = []
+        for _ in range(NEXT + 1):
+            sent = time.perf_counter()
+            client.submit(name, tile).result(60)
+            taken_ms.append(1000 * (time.perf_counter() - sent))
+        running.stop()
+    with Redis.from_url(url) as redis:
+        redis.delete(keys.model(name))
+    next_ms = median(taken_ms[1:])
+    return {"ready_s": ready_s, "first_ms": taken_ms[0], "next_ms": next_ms, "ratio": taken_ms[0] / next_ms}
+
+
+def _wait_ready(client: Client, name: str, running: processes.Worker) -> Signature:
+    give_up = time.monotonic() + READY_S
+    while time.monotonic() < give_up:
+        running.expect_alive()
+        for info in client.models():
+            if info.name == name and info.state is ModelState.READY and info.signature is not None:
+                return info.signature
+        time.sleep(0.01)
+    raise SystemExit(f"{name} was not ready within {READY_S:.0f} s")
+
+
+def _tensors(signature: Signature) -> dict[str, np.ndarray]:
+    """One row of noise; free axes get 320."""
+    rng = np.random.default_rng(1)
+    found = {}
+    for spec in signature.inputs:
+        shape = [1, *(axis if isinstance(axis, int) else 320 for axis in spec.shape[1:])]
+        found[spec.name] = rng.uniform(0, 1, shape).astype(spec.dtype)
+    return found
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--starts", type=int, default=7)
+    parser.add_argument("--repository", type=Path)
+    parser.add_argument("--model")
+    parser.add_argument("--json", type=Path)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
