@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup demo lint type test bench bench-memory bench-tiling bench-estimate bench-residency bench-warm clean
+.PHONY: setup demo lint type test bench bench-memory bench-tiling bench-estimate bench-residency bench-warm chaos chaos-short clean
 
 # Made again only when the dependencies change.
 $(VENV)/.ready: pyproject.toml
@@ -30,6 +30,13 @@ type: setup
 
 test: setup
 	$(BIN)/python -m pytest
+
+# CHAOS passes flags on: make chaos CHAOS='--minutes 30 --jobs 120000 --seed 7'
+chaos: setup
+	$(BIN)/python ops/chaos/chaos.py $(CHAOS)
+
+chaos-short: setup
+	$(BIN)/python ops/chaos/chaos.py --minutes 0.5 --jobs 2000 $(CHAOS)
 
 bench: setup
 	$(BIN)/python ops/bench/bench.py
