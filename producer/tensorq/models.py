@@ -12,7 +12,8 @@ from typing import Any, cast
 from redis import Redis
 
 from tensorq import keys
-from tensorq.errors import WireError
+from tensorq.errors import ConfigError, WireError
+from tensorq.names import validate_model_name
 from tensorq.signature import Signature
 from tensorq.submission import Limits
 
@@ -130,18 +131,18 @@ class ModelInfo:
                     f"a model's publication has version {data['v']!r}, expected {VERSION}; "
                     "use the same release of tensorq for producers and workers"
                 )
-            signature, limits, residency = data["signature"], data["limits"], data.get("residency")
+            signature, residency = data["signature"], data.get("residency")
             return cls(
-                name=str(data["name"]),
+                name=validate_model_name(data["name"]),
                 signature=Signature.from_dict(signature) if signature is not None else None,
-                ladder=tuple(int(rows) for rows in data["ladder"]),
+                ladder=_ladder(data["ladder"]),
                 engine=str(data["engine"]),
-                limits=Limits(limits.get("max_jobs"), limits.get("max_bytes")),
+                limits=_limits(data["limits"]),
                 state=ModelState(data["state"]),
                 reason=str(data["reason"]),
                 residency=ModelResidency.from_dict(residency) if residency is not None else None,
             )
-        except (ValueError, KeyError, TypeError, AttributeError) as exc:
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, ConfigError, RecursionError) as exc:
             if isinstance(exc, WireError):
                 raise
             raise WireError(f"not a model's publication: {type(exc).__name__}: {exc}") from exc
@@ -164,7 +165,7 @@ def published(redis: Redis) -> list[ModelInfo]:
         redis: a connection that does not decode responses.
     """
     members = cast(list[bytes], redis.zrange(keys.MODELS, 0, -1))
-    names = sorted(member.decode() for member in members)
+    names = sorted(member.decode(errors="replace") for member in members)
     # The keys' own expiry decides what is published: the set's scores come from the workers' clocks.
     texts = redis.mget([keys.model(name) for name in names]) if names else []
     infos = []
@@ -184,3 +185,16 @@ def lookup(redis: Redis, name: str) -> ModelInfo | None:
     """
     text = redis.get(keys.model(name))
     return ModelInfo.from_json(text) if text is not None else None
+
+
+def _ladder(sizes: Any) -> tuple[int, ...]:
+    if not all(type(rows) is int and rows > 0 for rows in sizes):
+        raise ValueError(f"ladder {sizes!r}: expected batch sizes")
+    return tuple(sizes)
+
+
+def _limits(bounds: Any) -> Limits:
+    pair = bounds.get("max_jobs"), bounds.get("max_bytes")
+    if not all(bound is None or type(bound) is int for bound in pair):
+        raise ValueError(f"limits {bounds!r}: expected whole numbers or null")
+    return Limits(*pair)

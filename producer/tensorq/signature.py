@@ -14,8 +14,13 @@ from typing import Any
 import numpy as np
 
 from tensorq.errors import InputError
+from tensorq.wire import DTYPES as WIRE_DTYPES
+from tensorq.wire import MAX_RANK
 
 Shape = tuple[int | str, ...]
+
+DTYPES = frozenset(np.dtype(text).name for text in WIRE_DTYPES)
+"""numpy names of the dtypes that a tensor may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +49,19 @@ class TensorSpec:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TensorSpec:
-        """The inverse of `to_dict`."""
-        return cls(str(data["name"]), str(data["dtype"]), tuple(data["shape"]))
+        """The inverse of `to_dict`.
+
+        Raises:
+            KeyError, TypeError, ValueError: it is not what `to_dict` writes.
+        """
+        name, dtype, shape = data["name"], data["dtype"], data["shape"]
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"tensor name {name!r}: expected text")
+        if not isinstance(dtype, str) or dtype not in DTYPES:
+            raise ValueError(f"tensor {name!r}: dtype {dtype!r}, expected one of {', '.join(sorted(DTYPES))}")
+        if not isinstance(shape, list) or len(shape) > MAX_RANK or not all(map(_is_axis, shape)):
+            raise ValueError(f"tensor {name!r}: shape {shape!r}, expected a list of lengths and symbols")
+        return cls(name, dtype, tuple(shape))
 
     def __str__(self) -> str:
         return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
@@ -82,12 +98,19 @@ class Signature:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Signature:
-        """The inverse of `to_dict`."""
-        return cls(
-            tuple(TensorSpec.from_dict(spec) for spec in data["inputs"]),
-            tuple(TensorSpec.from_dict(spec) for spec in data["outputs"]),
-            data["batch_axis"],
-        )
+        """The inverse of `to_dict`.
+
+        Raises:
+            KeyError, TypeError, ValueError: it is not what `to_dict` writes.
+        """
+        inputs = tuple(TensorSpec.from_dict(spec) for spec in data["inputs"])
+        outputs = tuple(TensorSpec.from_dict(spec) for spec in data["outputs"])
+        batch_axis = data["batch_axis"]
+        if batch_axis is not None and (type(batch_axis) is not int or batch_axis != 0):
+            raise ValueError(f"batch axis {batch_axis!r}: expected 0 or null")
+        if not inputs or (batch_axis == 0 and not all(spec.shape for spec in inputs)):
+            raise ValueError("expected at least one input, and a batch axis in each where there is one")
+        return cls(inputs, outputs, batch_axis)
 
     def rows(self, tensors: Mapping[str, np.ndarray]) -> int:
         """Rows of a job with these inputs, which `conform` has accepted."""
@@ -136,6 +159,10 @@ class Signature:
             what = "zero rows" if batched and array.shape[0] == 0 else "an axis of length 0"
             raise InputError(f"input {spec.name!r}: got shape {_show(array.shape)}, {what}; nothing to run")
         return array
+
+
+def _is_axis(entry: object) -> bool:
+    return isinstance(entry, str) or (type(entry) is int and entry >= 0)
 
 
 def _cast(spec: TensorSpec, array: np.ndarray, want: np.dtype, cast: bool) -> np.ndarray:

@@ -25,6 +25,13 @@ FULL = ModelInfo(
 )
 
 
+def changed(part: str, by: str) -> bytes:
+    """A publication with one part of its text changed."""
+    text = FULL.to_json()
+    assert text.count(part) == 1
+    return text.replace(part, by).encode()
+
+
 def test_a_publication_has_the_documented_fields() -> None:
     assert json.loads(FULL.to_json()) == {
         "v": 1,
@@ -96,13 +103,26 @@ def test_nothing_published_is_an_empty_list(redis: Redis) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [b"", b"{", b"[]", b"7", b"{}", b'{"v":1}', FULL.to_json().replace("failed", "asleep").encode(), b"\xff"],
+    [
+        *(b"", b"{", b"[]", b"7", b"{}", b'{"v":1}', b"\xff", b"[" * 5000),
+        changed("failed", "asleep"),
+        changed('"net"', '"../net"'),
+        changed("[1,8]", "[Infinity]"),
+        changed("[1,8]", "[0]"),
+        changed('"max_jobs":100', '"max_jobs":0'),
+        changed('"max_jobs":100', '"max_jobs":NaN'),
+        changed('"float32"', '"?!"'),
+        changed('"float32"', '"O"'),
+        changed('["n",3]', "[]"),
+        changed('["n",3]', "[null,{}]"),
+        changed('"batch_axis":0', '"batch_axis":false'),
+    ],
 )
 def test_what_is_not_a_publication_is_left_out_of_the_list_and_refused_alone(
     redis: Redis, text: bytes
 ) -> None:
     models.publish(redis, FULL, ttl_s=60)
-    redis.zadd(keys.MODELS, {"broken": time.time() + 60})
+    redis.zadd(keys.MODELS, {"broken": time.time() + 60, b"\xff": time.time() + 60})
     redis.set(keys.model("broken"), text)
     assert models.published(redis) == [FULL]
     with pytest.raises(WireError, match="not a model's publication"):
