@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup demo lint type test bench bench-memory bench-tiling bench-estimate bench-residency bench-warm chaos chaos-short clean
+.PHONY: setup demo lint type test bench bench-memory bench-tiling bench-estimate bench-residency bench-warm chaos chaos-short fuzz clean
 
 # Made again only when the dependencies change.
 $(VENV)/.ready: pyproject.toml
@@ -37,6 +37,10 @@ chaos: setup
 
 chaos-short: setup
 	$(BIN)/python ops/chaos/chaos.py --minutes 0.5 --jobs 2000 $(CHAOS)
+
+# FUZZ passes flags on, as CHAOS does.
+fuzz: setup
+	$(BIN)/python ops/fuzz/fuzz.py $(FUZZ)
 
 bench: setup
 	$(BIN)/python ops/bench/bench.py
