@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup demo lint type test bench bench-memory bench-tiling bench-estimate bench-residency bench-warm chaos chaos-short fuzz clean
+.PHONY: setup demo lint type test bench bench-memory bench-tiling bench-estimate bench-residency bench-warm chaos chaos-short fuzz soak clean
 
 # Made again only when the dependencies change.
 $(VENV)/.ready: pyproject.toml
@@ -37,6 +37,9 @@ chaos: setup
 
 chaos-short: setup
 	$(BIN)/python ops/chaos/chaos.py --minutes 0.5 --jobs 2000 $(CHAOS)
+
+soak: setup
+	$(BIN)/python ops/bench/memory.py --jobs 500000 --out out/soak.json $(SOAK)
 
 # FUZZ passes flags on, as CHAOS does.
 fuzz: setup
