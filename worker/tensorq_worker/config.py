@@ -35,6 +35,7 @@ class WorkerConfig(BaseModel):
             lru, and at the start already what there is room for.
         budget_mib: device memory that loaded models may take; None for nine tenths of what is free at start.
         pinned_mib: page-locked host memory that slots may take; None for no limit.
+        health_file: a file that says how the worker does; one a worker.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -53,6 +54,7 @@ class WorkerConfig(BaseModel):
     load: Literal["auto", "eager", "lazy", "lru"] = "auto"
     budget_mib: int | None = Field(None, ge=1)
     pinned_mib: int | None = Field(None, ge=1)
+    health_file: Path | None = None
 
 
 def load_config(

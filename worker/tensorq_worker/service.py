@@ -17,6 +17,7 @@ from tensorq_engines import EngineError, EngineOptions, LoadPolicy, Repository
 from tensorq_worker.broker import Broker
 from tensorq_worker.broker.broker import RUNNING_TTL_S
 from tensorq_worker.config import WorkerConfig
+from tensorq_worker.health import Health
 from tensorq_worker.leases import Leases
 from tensorq_worker.loop import BatchLoop, Stop
 from tensorq_worker.loop.collector import Collector
@@ -52,6 +53,7 @@ class Service:
 
     Raises:
         RepositoryError: the repository cannot be read, or lacks one of the models.
+        ConfigError: the health file cannot be written.
     """
 
     def __init__(
@@ -82,6 +84,7 @@ class Service:
             LoadPolicy.LRU if config.load == "auto" else LoadPolicy(config.load),
         )
         self._leases = Leases()
+        self._health = Health(worker.name, config.health_file, self._leases.__len__)
         self._broker = Broker(
             redis,
             worker.name,
@@ -112,6 +115,7 @@ class Service:
                 Task("watchdog", 1.0, self._watch),
                 Task("keeping costs", KEEP_COSTS_EVERY_S, self._keep_costs),
                 Task("checking memory", CHECK_MEMORY_EVERY_S, self._check_memory),
+                Task("health", self._health.every_s, self._tell),
                 Task("sweeping", SWEEP_EVERY_S, self._sweep),
             ]
         )
@@ -128,6 +132,7 @@ class Service:
         self._waker.start()
         Startup(self.models, self._pools, self._lanes, self._stop).run(preload=self._config.load == "auto")
         self._publish()
+        self._health.ready()
         log.info("Worker %s: ready, serving %s", self._worker.name, ", ".join(self.models))
 
     def hand_back(self, keep_running: bool = False) -> int:
@@ -162,6 +167,7 @@ class Service:
             for served in self.models.values():
                 served.close()
             self._pools.close()
+        self._health.close()
         return ended
 
     def _new_collector(self) -> Collector:
@@ -224,6 +230,11 @@ class Service:
             dropped = self._broker.sweep(name)
             if dropped:
                 log.info("model %s: dropped %d inputs that no job needs", name, dropped)
+
+    def _tell(self) -> None:
+        if self._stop.requested:
+            self._health.stopping()
+        self._health.tick()
 
     def _watch(self) -> None:
         """Ends the process where an engine call does not return: nothing else can interrupt it."""

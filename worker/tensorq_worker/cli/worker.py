@@ -51,6 +51,7 @@ from tensorq_worker.worker import BatchWorker
 )
 @click.option("--budget-mib", type=int, help="Device memory that loaded models may take.")
 @click.option("--pinned-mib", type=int, help="Page-locked host memory that slots may take.")
+@click.option("--health-file", type=click.Path(path_type=Path), help="A file that says how the worker does.")
 @click.option("-v", "--verbose", is_flag=True, help="Log more.")
 def worker(
     models: tuple[str, ...],

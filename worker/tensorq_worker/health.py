@@ -1,0 +1,91 @@
+"""Health: a file and a supervisor's socket that say how the worker does."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tensorq.errors import ConfigError
+from tensorq_worker.systemd import Systemd
+
+EVERY_S = 2.0
+# How much longer a start may take, of systemd's patience, with every tick until the models are loaded.
+EXTEND_US = 60_000_000
+
+
+class Health:
+    """What a supervisor or a probe can see of one worker.
+
+    The file is JSON: ``state`` (``starting``, ``ready`` or ``stopping``), ``worker``, ``pid``, ``held``
+    (jobs) and ``at`` (Unix time in s); it is written anew every `EVERY_S` seconds and gone after a good end.
+    One that is older than a few of those means a worker that hangs or died.
+
+    Args:
+        worker: the worker's RQ name.
+        file: where; None for no file.
+        held: tells how many jobs the worker holds.
+        systemd: the supervisor's socket.
+
+    Raises:
+        ConfigError: the file cannot be written.
+    """
+
+    def __init__(
+        self, worker: str, file: Path | None, held: Callable[[], int], systemd: Systemd | None = None
+    ) -> None:
+        self._worker = worker
+        self._file = file
+        self._held = held
+        self._systemd = systemd if systemd is not None else Systemd()
+        self._state = "starting"
+        if file is not None and (file.is_dir() or not os.access(file.parent, os.W_OK | os.X_OK)):
+            raise ConfigError(f"health_file: {file} cannot be written; name a file in a folder that can be")
+
+    @property
+    def every_s(self) -> float:
+        """Seconds between two calls of `tick`: often enough for the supervisor's watchdog."""
+        watchdog_s = self._systemd.watchdog_s
+        return EVERY_S if watchdog_s is None else min(EVERY_S, watchdog_s / 3)
+
+    def tick(self) -> None:
+        """Says that the worker lives; called from the pulse, so a process that hangs stays silent."""
+        extend = [f"EXTEND_TIMEOUT_USEC={EXTEND_US}"] if self._state == "starting" else []
+        self._systemd.send("WATCHDOG=1", *extend)
+        self._write()
+
+    def ready(self) -> None:
+        """Says that the models are served."""
+        if self._state == "starting":
+            self._state = "ready"
+            self._systemd.send("READY=1")
+            self._write()
+
+    def stopping(self) -> None:
+        """Says, once, that the worker finishes what it holds and ends."""
+        if self._state != "stopping":
+            self._state = "stopping"
+            self._systemd.send("STOPPING=1")
+            self._write()
+
+    def close(self) -> None:
+        """Says so, if it was not said, and removes the file."""
+        self.stopping()
+        if self._file is not None:
+            self._file.unlink(missing_ok=True)
+
+    def _write(self) -> None:
+        if self._file is None:
+            return
+        facts = {
+            "state": self._state,
+            "worker": self._worker,
+            "pid": os.getpid(),
+            "held": self._held(),
+            "at": round(time.time(), 3),
+        }
+        scratch = self._file.with_name(f".{self._file.name}.{os.getpid()}")
+        scratch.write_text(json.dumps(facts) + "\n", encoding="utf-8")
+        scratch.replace(self._file)
