@@ -23,6 +23,17 @@ VERSION = 1
 _FORGET_AFTER_S = 3600
 
 
+_MALFORMED = (
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+    ConfigError,
+)
+
+
 class ModelState(StrEnum):
     """What the worker that published last says of a model."""
 
@@ -142,7 +153,7 @@ class ModelInfo:
                 reason=str(data["reason"]),
                 residency=ModelResidency.from_dict(residency) if residency is not None else None,
             )
-        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, ConfigError, RecursionError) as exc:
+        except _MALFORMED as exc:
             if isinstance(exc, WireError):
                 raise
             raise WireError(f"not a model's publication: {type(exc).__name__}: {exc}") from exc
