@@ -31,7 +31,7 @@ def test_a_broken_model_fails_its_jobs_and_recovers_once_it_is_mended(
             file.write_bytes(b"\xff" * 100)
         elif damage == "truncated":
             file.write_bytes(whole[: len(whole) // 2])
-        worker = start_faulty(made, "--lazy", cooldown_s="1")
+        worker = start_faulty(made, "--load", "lru", cooldown_s="1")
         if damage.startswith("removed"):
             file.unlink()
         good, bad = submit(client, 20), submit(client, 20, model="broken")
