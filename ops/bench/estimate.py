@@ -46,9 +46,11 @@ LARGEST: dict[str, dict[str, list[int]]] = {
 """Networks, and the largest tile that a plan is built for."""
 
 
-def write_model(name: str, path: Path) -> None:
-    """Puts the ONNX file of a network at ``path``."""
-    if name in networks.ALL:
+def write_model(name: str, path: Path, side: int) -> None:
+    """Puts the ONNX file of a network at ``path``, for images of ``side`` where that is free."""
+    if name in networks.SIZED:
+        onnx.save(networks.SIZED[name](side), str(path))
+    elif name in networks.ALL:
         onnx.save(networks.ALL[name](), str(path))
     elif name == "nudenet":
         shutil.copyfile(packaged("nudenet", "320n.onnx"), path)
@@ -68,9 +70,10 @@ def count_parameters(model: Any) -> int:
 
 def compare(plan: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Adds what is estimated of a plan to what is known of it."""
-    path = folder / f"{plan['model']}.onnx"
+    side = plan["max"].get("input", [networks.SIDE])[-1]
+    path = folder / f"{plan['model']}-{side}.onnx"
     if not path.exists():
-        write_model(plan["model"], path)
+        write_model(plan["model"], path, side)
     model, signature = onnx.load(str(path)), read_header(path).signature
     parameters = count_parameters(model)
     if plan["parameters"] != parameters:
@@ -102,7 +105,7 @@ def build_rtx(folder: Path) -> list[dict[str, Any]]:
         for precision in ("fp16", "fp32"):
             home = folder / f"{name}-{precision}"
             home.mkdir()
-            write_model(name, home / "model.onnx")
+            write_model(name, home / "model.onnx", networks.SIDE)
             ranges = [
                 f"{key} = {{ min = {[1, *shape[1:]]}, opt = {shape}, max = {shape} }}"
                 for key, shape in largest.items()

@@ -67,10 +67,11 @@ def test_accuracy_is_the_range_of_errors_of_each_tensorrt():
     assert second == "activations +0% to +0% off in 1 plans of b, here"
 
 
-def test_plans_of_the_gpu_are_within_a_quarter():
-    (gpu,) = [one for one in accuracy.known_accuracy() if one.where == "NVIDIA H200"]
-    assert gpu.plans == 7
-    assert -0.25 < gpu.low <= gpu.high < 0.25
+def test_plans_of_the_gpu_are_within_a_quarter_and_later_ones_within_two_fifths():
+    chosen, later = [one for one in accuracy.known_accuracy() if one.where == "NVIDIA H200"]
+    assert (chosen.plans, later.plans) == (7, 13)
+    assert -0.25 < chosen.low <= chosen.high < 0.25
+    assert -0.4 < later.low <= later.high < 0.4
 
 
 def test_activations_grow_with_rows_and_half_precision_halves_them(tile):
