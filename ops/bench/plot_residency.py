@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 MIB = 2**20
+LABEL_WIDTH = 0.02
+"""Of the axis, between two labels."""
 TITLES = {"private": "activations of each model's own", "shared": "activations shared by a lane's models"}
 
 
@@ -40,16 +43,21 @@ def draw(found: Mapping[str, Any], out: Path) -> None:
         part = timeline[arena]
         times_ms = [1000 * at_s for at_s, _ in part["points"]]
         axis.step(times_ms, [size / MIB for _, size in part["points"]], where="post", linewidth=1.2)
-        axis.axhline(budget_mib, color="tab:red", linestyle="--", linewidth=1, label="budget")
+        axis.axhline(budget_mib, color="tab:red", linestyle="--", linewidth=1)
+        axis.text(
+            times_ms[-1], budget_mib * 0.98, "budget", color="tab:red", fontsize=8, ha="right", va="top"
+        )
+        labelled_ms = -math.inf
         for at_s, name in part["marks"]:
             axis.axvline(1000 * at_s, color="0.85", linewidth=0.8, zorder=0)
-            label = f" {name}"
-            axis.annotate(label, (1000 * at_s, budget_mib * 1.04), rotation=90, fontsize=6, va="bottom")
+            # Requests that load nothing come too close to each other to be named.
+            if 1000 * at_s - labelled_ms > LABEL_WIDTH * times_ms[-1]:
+                axis.annotate(name, (1000 * at_s, budget_mib * 1.04), rotation=90, fontsize=6, va="bottom")
+                labelled_ms = 1000 * at_s
         evictions = sum(part["evictions"].values())
         axis.set_title(f"lru, {TITLES[arena]}: {evictions} evictions", fontsize=10, loc="left")
         axis.set_ylabel("MiB in use")
         axis.set_ylim(0, budget_mib * 1.45)
-        axis.legend(loc="lower right", fontsize=8)
     axes[-1, 0].set_xlabel("ms, four rounds of three models, one request each")
     environment = found["environment"]
     words = f"{environment['gpu']}, TensorRT {environment.get('tensorrt')}, {environment['date']}"

@@ -156,7 +156,16 @@ def test_activations_by_batch_and_by_side(small):
 def test_models_are_fed_together_and_alone(small):
     part = together.measure(small, seconds=0.02, rounds=1)
     assert part["without_plan"] == []
-    assert set(part["alone"]) == {"rec", "resnet18-uint8", "resnet18", "det", "tiny_cnn"}
+    assert part["rows_a_tile"]["rec"] == 32
+    assert part["rows_a_tile"]["rec/8"] == 8
+    assert set(part["alone"]) == {
+        "rec",
+        "resnet18-uint8",
+        "resnet18",
+        "tiny_cnn",
+        "rec/8",
+        "resnet18-uint8/8",
+    }
     pair = part["pairs"]["rec + resnet18-uint8"]
     for way in ("one_lane", "two_lanes"):
         assert pair[way]["total_rows_s"] == pytest.approx(sum(pair[way]["rows_s"].values()), abs=0.2)
@@ -232,6 +241,7 @@ def test_cycles_see_memory_that_grows(small, fake, monkeypatch):
     faults = "\n".join(churn.measure(small, {}, churn.Counts(60, 6))["faults"])
     assert "cycles, 1 lane: the accounts disagree after cycle 5: " in faults
     assert "MiB with the same models resident" in faults
+    assert "cycles, 1 lane: memory that no model has grew by 206.0 MiB" in faults
     assert "22.9 MiB more are in use after closing all" in faults
 
 

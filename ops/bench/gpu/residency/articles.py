@@ -49,11 +49,12 @@ def spawn(models: Path, mode: Mode) -> dict[str, Any]:
         )
     except subprocess.TimeoutExpired:
         return {"error": f"not done after {LIMIT_S:.0f} s"}
-    lines = done.stdout.splitlines()
-    if done.returncode or not lines:
+    # Libraries may print as well.
+    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    if not lines:
         return {"error": f"exit status {done.returncode}: {done.stderr.strip()[-1500:]}"}
     found: dict[str, Any] = json.loads(lines[-1])
-    return found
+    return found | {"exit_status": done.returncode}
 
 
 def measure(models: Path, spawn: Spawn = spawn) -> dict[str, Any]:
@@ -72,6 +73,11 @@ def measure(models: Path, spawn: Spawn = spawn) -> dict[str, Any]:
 def faults(modes: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Returns what must hold and does not."""
     found = [f"articles, {name}: {mode['error']}" for name, mode in modes.items() if "error" in mode]
+    found += [
+        f"articles, {name}: the process ended with status {mode['exit_status']} after it was done"
+        for name, mode in modes.items()
+        if mode.get("exit_status")
+    ]
     if "error" not in modes[EAGER_PRIVATE]:
         found += _size_faults(modes[EAGER_PRIVATE])
     shared, private = modes[LRU_SHARED], modes[LRU_PRIVATE]

@@ -25,6 +25,8 @@ from ops.bench.gpu.bench import environment  # noqa: E402
 from ops.bench.gpu.residency import activation, articles, churn, sources, timeline, together  # noqa: E402
 from ops.bench.gpu.residency.report import render  # noqa: E402
 
+LEAST_CYCLES_S, MOST_CYCLES_S = 60.0, 150.0
+
 Part = Callable[[argparse.Namespace, dict[str, Any]], dict[str, Any]]
 
 PARTS: dict[str, Part] = {
@@ -33,7 +35,9 @@ PARTS: dict[str, Part] = {
     "timeline": lambda options, _: timeline.measure(options.models),
     "together": lambda options, _: together.measure(options.models, options.seconds, options.rounds),
     "cycles": lambda options, found: churn.measure(
-        options.models, found["environment"], churn.Counts(options.cycles, options.two_lane_cycles)
+        options.models,
+        found["environment"],
+        churn.Counts(options.cycles, options.two_lane_cycles, _left_s(options, found)),
     ),
     "sources": lambda options, _: sources.measure(options.models, options.onnx),
 }
@@ -43,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parsed(arguments)
     if options.limit_s:
         # A hang must not cost what was found: the file is there, and the machine is lent by the minute.
-        faulthandler.dump_traceback_later(options.limit_s, exit=True)
+        faulthandler.dump_traceback_later(options.limit_s + 30, exit=True)
     started = time.perf_counter()
     found: dict[str, Any] = {"environment": environment(), "seconds": {}, "faults": []}
     for name in options.only:
@@ -65,6 +69,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     faulthandler.cancel_dump_traceback_later()
     print(render(found))
     return 1 if found["faults"] else 0
+
+
+def _left_s(options: argparse.Namespace, found: dict[str, Any]) -> float:
+    """Returns what cycles may take, apart from what they take before they begin."""
+    spent_s: float = sum(found["seconds"].values())
+    left_s: float = options.limit_s - spent_s - 20
+    return max(LEAST_CYCLES_S, min(MOST_CYCLES_S, left_s))
 
 
 def _write(out: Path, found: Any) -> None:
@@ -92,7 +103,12 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3, help="of together")
     parser.add_argument("--cycles", type=int, default=500, help="on one lane")
     parser.add_argument("--two-lane-cycles", type=int, default=100)
-    parser.add_argument("--limit-s", type=float, default=330.0, help="ends the process; 0 for no limit")
+    parser.add_argument(
+        "--limit-s",
+        type=float,
+        default=300.0,
+        help="for all; 30 s later the process is ended; 0 for no limit",
+    )
     return parser.parse_args(arguments)
 
 

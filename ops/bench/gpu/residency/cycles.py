@@ -60,6 +60,12 @@ class Log:
             )
 
     @property
+    def drift_growth(self) -> int:
+        """How much further the driver's figure is above the ledger's in the end than it was to begin with."""
+        edge = max(1, int(EARLY * len(self.drifts)))
+        return int(median(self.drifts[-edge:] or [0]) - median(self.drifts[:edge] or [0]))
+
+    @property
     def growth(self) -> int | None:
         """The most that the driver's figure grew with the same models resident; None: none came again."""
         both = [self.late[names] - used for names, used in self.early.items() if names in self.late]
@@ -164,6 +170,7 @@ def describe(cycles: Cycles, pool: Pool, wanted: int) -> dict[str, Any]:
         "unaccounted_most_bytes": log.unaccounted,
         "sets_seen_again": len(log.early.keys() & log.late.keys()),
         "same_set_growth_bytes": log.growth,
+        "drift_growth_bytes": log.drift_growth,
     }
     what = f"cycles, {lanes} lanes" if lanes > 1 else "cycles, 1 lane"
     faults = [f"{what}: {failure}" for failure in log.failures]
@@ -172,6 +179,8 @@ def describe(cycles: Cycles, pool: Pool, wanted: int) -> dict[str, Any]:
         faults.append(f"{what}: {log.done} of {wanted} were run")
     if log.growth is not None and log.growth > FLAT_BYTES:
         faults.append(f"{what}: memory grew by {log.growth / MIB:.1f} MiB with the same models resident")
+    if log.drift_growth > FLAT_BYTES:
+        faults.append(f"{what}: memory that no model has grew by {log.drift_growth / MIB:.1f} MiB")
     if not any(model.evictions for model in pool.residents):
         faults.append(f"{what}: nothing was evicted")
     return {**found, "faults": faults}

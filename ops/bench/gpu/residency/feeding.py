@@ -23,8 +23,15 @@ Span = tuple[float, float]
 
 @dataclass(frozen=True)
 class Source:
-    """A loaded model and the rows that it is fed, which lie in ordinary memory."""
+    """A loaded model and the rows that it is fed, which lie in ordinary memory.
 
+    Attributes:
+        label: tells sources of one model apart.
+        engine: the model.
+        tile: inputs of every tile.
+    """
+
+    label: str
     engine: TensorRtEngine
     tile: dict[str, np.ndarray]
 
@@ -38,7 +45,7 @@ class Fed:
     """What came of feeding.
 
     Attributes:
-        tiles: done, by model.
+        tiles: done, by source.
         spans: when each was on the device, in seconds since the epoch.
     """
 
@@ -50,7 +57,7 @@ class Feeder:
     """Feeds one lane with tiles of its sources in turn."""
 
     def __init__(self, lane: TensorRtLane, sources: Sequence[Source], epoch: Event) -> None:
-        self.fed = Fed(dict.fromkeys((source.engine.name for source in sources), 0))
+        self.fed = Fed(dict.fromkeys((source.label for source in sources), 0))
         self.failure: Exception | None = None
         self._lane = lane
         self._sources = sources
@@ -78,7 +85,7 @@ class Feeder:
         for name, view in slot.inputs.items():
             np.copyto(view, source.tile[name])
         self._lane.submit(slot)
-        self._under_way.append((slot, source.engine.name))
+        self._under_way.append((slot, source.label))
 
     def _take(self) -> None:
         slot, name = self._under_way[0]
@@ -101,7 +108,7 @@ class Rates:
     """What feeding for a while gave.
 
     Attributes:
-        rows_s: rows a second, by model.
+        rows_s: rows a second, by source; a source is fed to one lane.
         busy: share of the time in which a tile of any lane was on the device.
     """
 
@@ -139,8 +146,7 @@ def feed(work: Sequence[tuple[TensorRtLane, Sequence[Source]]], seconds: float) 
     rows_s: dict[str, float] = {}
     for feeder, (_, sources) in zip(feeders, work, strict=True):
         for source in sources:
-            name = source.engine.name
-            rows_s[name] = rows_s.get(name, 0.0) + feeder.fed.tiles[name] * source.rows / wall_s
+            rows_s[source.label] = feeder.fed.tiles[source.label] * source.rows / wall_s
     return Rates(rows_s, covered_s(spans) / wall_s)
 
 

@@ -33,7 +33,7 @@ def _articles(part: Mapping[str, Any]) -> list[str]:
         "MiB start",
         "MiB hot",
         "first ms",
-        "reload ms",
+        "reload request ms",
         "p50 ms",
         "loads",
         "evictions",
@@ -58,7 +58,7 @@ def _articles(part: Mapping[str, Any]) -> list[str]:
         )
     for policy, published in part["article"]["strategies"].items():
         first = " / ".join(map(str, published["first_ms"]))
-        reload = "-".join(map(str, published.get("reload_ms", [])))
+        reload = "-".join(map(str, published.get("reload_request_ms", [])))
         resident = [published["resident_start_mib"], published["resident_hot_mib"]]
         p50 = published.get("steady_p50_ms", "")
         rows.append([f"article, {policy}", published["startup_s"], *resident, first, reload, p50, "", ""])
@@ -120,7 +120,7 @@ def _cycles(part: Mapping[str, Any]) -> list[str]:
                     len(run["failures"]),
                     f"{_mib(drift['least'])} to {_mib(drift['most'])}",
                     run["disagreements"],
-                    "" if growth is None else _mib(growth),
+                    _mib(run["drift_growth_bytes"] if growth is None else growth),
                 ]
             )
     head = ["", "cycles", "loads", "evictions", "failures", "drift MiB", "disagree", "growth MiB"]

@@ -42,12 +42,13 @@ class Sampler:
 
     def _run(self) -> None:
         while True:
-            ended = self._ending.wait(self._pause_s)
+            ended = self._ending.is_set()
             point = (time.perf_counter() - self.began_s, self._gauge.used_bytes() or 0)
             if ended or not self.points or self.points[-1][1] != point[1]:
                 self.points.append(point)
             if ended:
                 return
+            self._ending.wait(self._pause_s)
 
 
 def thin(points: Sequence[Point], most: int) -> list[Point]:

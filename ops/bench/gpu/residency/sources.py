@@ -7,6 +7,7 @@ import sys
 import tempfile
 import time
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -30,6 +31,8 @@ def measure(models: Path, onnx: Path | None = None, times: int = 5) -> dict[str,
         times: how often each is looked for.
     """
     found: dict[str, Any] = {}
+    if find_spec("onnx") is None:
+        return {"find_ms": found, "error": "onnx is not installed"}
     with tempfile.TemporaryDirectory(prefix="tensorq-sources-") as scratch:
         for name in SIX:
             if plan_path(models, name) is None:
@@ -37,7 +40,7 @@ def measure(models: Path, onnx: Path | None = None, times: int = 5) -> dict[str,
             folder = materialize(Path(scratch), models, name, onnx)
             if folder is not None:
                 found[name] = _find_ms(folder, times)
-    return {"find_ms": found, "faults": []}
+    return {"find_ms": found}
 
 
 def materialize(root: Path, models: Path, name: str, onnx: Path | None) -> Path | None:

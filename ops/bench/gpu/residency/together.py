@@ -17,9 +17,10 @@ from tensorq_engines.tensorrt.lane import TensorRtLane
 PAIRS = (
     ("rec", "resnet18-uint8"),
     ("rec", "resnet18"),
-    ("rec", "det"),
     ("resnet18", "tiny_cnn"),
+    ("rec/8", "resnet18-uint8/8"),
 )
+"""Models, in tiles of the ladder's largest size or of the rows behind the stroke."""
 SLOTS = 4
 LEAST_BUSY = 0.8
 LEAST_SUM = {"one_lane": 0.95, "two_lanes": 1.1}
@@ -31,18 +32,23 @@ Way = tuple[str, tuple[str, ...]]
 def measure(models: Path, seconds: float = 2.0, rounds: int = 3) -> dict[str, Any]:
     """Feeds each model alone and each pair on one lane and on two, in turns; medians of all rounds.
 
-    Tiles are of the ladder's largest size. Models without a plan are left out, and said to be.
+    Models without a plan are left out, and said to be.
     """
-    wanted = list(dict.fromkeys(name for pair in PAIRS for name in pair))
-    names = [name for name in wanted if plan_path(models, name) is not None]
-    pairs = [pair for pair in PAIRS if set(pair) <= set(names)]
-    ways: list[Way] = [("alone", (name,)) for name in dict.fromkeys(name for pair in pairs for name in pair)]
+    labels = dict.fromkeys(label for pair in PAIRS for label in pair)
+    missing = {label for label in labels if plan_path(models, _model(label)) is None}
+    pairs = [pair for pair in PAIRS if not missing & set(pair)]
+    ways: list[Way] = [
+        ("alone", (label,)) for label in dict.fromkeys(label for pair in pairs for label in pair)
+    ]
     ways += [(way, pair) for pair in pairs for way in LEAST_SUM]
     with ExitStack() as stack:
+        names = dict.fromkeys(_model(label) for label in labels if label not in missing)
+        engines = {name: stack.enter_context(open_engine(models, name)) for name in names}
         sources = {}
-        for name in names:
-            engine = stack.enter_context(open_engine(models, name))
-            sources[name] = Source(engine, make_tile(engine, engine.ladder[-1]))
+        for label in (label for label in labels if label not in missing):
+            engine, rows = engines[_model(label)], label.partition("/")[2]
+            tile = make_tile(engine, int(rows) if rows else engine.ladder[-1])
+            sources[label] = Source(label, engine, tile)
         lanes = [stack.enter_context(TensorRtLane(SLOTS)) for _ in range(2)]
         samples: dict[Way, list[Rates]] = {way: [] for way in ways}
         # Twice: a larger tile moves what a smaller one's graphs know, which are then captured anew.
@@ -52,8 +58,12 @@ def measure(models: Path, seconds: float = 2.0, rounds: int = 3) -> dict[str, An
         for _ in range(rounds):
             for way in ways:
                 samples[way].append(_feed(way, sources, lanes, seconds))
-        rows = {name: source.rows for name, source in sources.items()}
-    return summarize(samples, rows) | {"without_plan": sorted(set(wanted) - set(names))}
+    rows_a_tile = {label: source.rows for label, source in sources.items()}
+    return summarize(samples, rows_a_tile) | {"without_plan": sorted(missing)}
+
+
+def _model(label: str) -> str:
+    return label.partition("/")[0]
 
 
 def _feed(way: Way, sources: Mapping[str, Source], lanes: Sequence[TensorRtLane], seconds: float) -> Rates:
