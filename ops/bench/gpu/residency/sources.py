@@ -14,7 +14,7 @@ from typing import Any
 
 from ops.bench.gpu.residency.engines import SIX, plan_path
 
-from tensorq_engines import Repository
+from tensorq_engines import EngineError, Repository
 from tensorq_engines.tensorrt import flavour
 from tensorq_engines.tensorrt.builder import find
 from tensorq_engines.tensorrt.cuda.device import Device
@@ -38,8 +38,12 @@ def measure(models: Path, onnx: Path | None = None, times: int = 5) -> dict[str,
             if plan_path(models, name) is None:
                 continue
             folder = materialize(Path(scratch), models, name, onnx)
-            if folder is not None:
+            if folder is None:
+                continue
+            try:
                 found[name] = _find_ms(folder, times)
+            except EngineError as exc:
+                found[name] = {"ms": None, "found": False, "error": str(exc)}
     return {"find_ms": found}
 
 
