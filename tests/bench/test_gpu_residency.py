@@ -24,6 +24,7 @@ from ops.bench.gpu.residency.mode import Mode, Order, run_mode
 from ops.bench.gpu.residency.reference import Reference
 from ops.bench.gpu.residency.report import render
 from ops.bench.gpu.residency.sampler import thin
+from ops.bench.residency.inputs import read as read_inputs
 
 from fakes.install import install
 from fakes.tensorrt import make_plan
@@ -120,7 +121,7 @@ def test_what_the_articles_part_asserts_can_fail(models):
 
 def test_a_mode_runs_in_a_process_of_its_own(tmp_path, monkeypatch):
     folder = write_plans(tmp_path / "models", articles.article.MODELS, divisor=8)
-    tests = Path(__file__).parents[2]
+    tests = Path(__file__).parents[1]
     paths = [str(tests), *(str(tests.parent / part) for part in ("producer", "engines"))]
     (tmp_path / "sitecustomize.py").write_text(
         f"import sys; sys.path[:0] = {paths}\n"
@@ -298,7 +299,9 @@ def test_the_bench_runs_all_parts_and_prints_their_tables(small, monkeypatch, ca
     assert {fault.partition(":")[0].partition(",")[0] for fault in found["faults"]} == {"articles"}
     assert status == 1
     assert "residency_inputs" not in found["cycles"]
-    assert json.loads((small / "out-inputs.json").read_text())["models"]
+    simulated = read_inputs(small / "out-inputs.json")
+    assert {model.name for model in simulated} <= set(SIX)
+    assert all(model.ladder == (1, 8, 32) and model.load_ms > 0 for model in simulated)
     assert capsys.readouterr().out.strip() == render(found)
 
 
