@@ -12,10 +12,23 @@ from tensorq_engines.tensorrt.cuda.device import Device
 from tensorq_engines.tensorrt.description import Description, describe_estimate
 from tensorq_engines.tensorrt.flavour import Flavour
 from tensorq_engines.tensorrt.native import naming
-from tensorq_engines.tensorrt.plan import PlanFile
+from tensorq_engines.tensorrt.plan import CACHE, PlanFile
 
 if TYPE_CHECKING:
     from tensorq_engines.repository.entry import ModelEntry
+
+
+Stamp = frozenset[tuple[str, int, int]]
+"""Files by path, with time of change in ns and size in bytes."""
+
+
+def _stamp(folder: Path, plan: Path) -> Stamp:
+    files = [path for path in folder.rglob("*") if CACHE not in path.parts and path.is_file()]
+    try:
+        stats = [(str(path), path.stat()) for path in (*files, plan)]
+    except OSError:
+        return frozenset()  # one went meanwhile: equal to no other stamp, as the plan is in all of them
+    return frozenset((path, stat.st_mtime_ns, stat.st_size) for path, stat in stats)
 
 
 class Origin(ABC):
@@ -86,18 +99,23 @@ class OnnxOrigin(Origin):
 
     def __init__(self, entry: ModelEntry) -> None:
         super().__init__(entry)
+        self._last: tuple[Stamp, PlanFile] | None = None
 
     def find(self) -> PlanFile | None:
-        """See `Origin.find`."""
+        """See `Origin.find`; an unchanged folder is not read again."""
         from tensorq_engines.tensorrt.builder import find
 
-        return find(self._entry, self._flavour(), Device.probe())
+        return self._known() or self._keep(find(self._entry, self._flavour(), Device.probe()))
 
     def get(self) -> PlanFile:
-        """See `Origin.get`."""
+        """See `Origin.get`; an unchanged folder is not read again, so that a reload takes no longer."""
         from tensorq_engines.tensorrt.builder import find_or_build
 
-        return find_or_build(self._entry, self._flavour(), Device.probe())
+        known = self._known()
+        if known is None:
+            known = find_or_build(self._entry, self._flavour(), Device.probe())
+            self._keep(known)
+        return known
 
     def estimate(self) -> Description:
         """See `Origin.estimate`: what the plan will have, with sizes guessed from the graph."""
@@ -115,6 +133,18 @@ class OnnxOrigin(Origin):
         except ModelLoadFailed:  # an estimate: a model that onnx cannot infer over still runs
             footprint = read_source(self._entry).header.footprint
         return describe_estimate(order.signature, recipe.profiles, footprint)
+
+    def _known(self) -> PlanFile | None:
+        """The plan found last, where neither it nor anything in the model's folder has changed."""
+        if self._last is None:
+            return None
+        stamp, plan = self._last
+        return plan if _stamp(self._entry.folder, plan.path) == stamp else None
+
+    def _keep(self, plan: PlanFile | None) -> PlanFile | None:
+        if plan is not None:
+            self._last = _stamp(self._entry.folder, plan.path), plan
+        return plan
 
     def _flavour(self) -> Flavour:
         with naming(f"model {self._entry.name!r}"):

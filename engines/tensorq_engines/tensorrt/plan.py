@@ -10,6 +10,12 @@ from typing import Self
 from tensorq_engines.base.errors import ModelLoadFailed
 from tensorq_engines.tensorrt.sidecar import Sidecar, sidecar_path
 
+CACHE = ".tensorq"
+"""The folder in a model's folder where what is made of it is kept."""
+
+# Digests found right, by path with time of change and size: a reload need not hash the same bytes again.
+_checked: dict[tuple[Path, int, int], str] = {}
+
 
 @dataclass(frozen=True, slots=True)
 class PlanFile:
@@ -43,6 +49,7 @@ class PlanFile:
             ModelLoadFailed: the file cannot be read, is empty, or is not the one that the sidecar describes.
         """
         try:
+            stat = self.path.stat()
             data = self.path.read_bytes()
         except OSError as exc:
             raise ModelLoadFailed(
@@ -50,11 +57,13 @@ class PlanFile:
             ) from exc
         if not data:
             raise ModelLoadFailed(f"{self.path} is empty, expected a TensorRT plan; build it anew")
-        if self.sidecar is not None:
+        state = self.path, stat.st_mtime_ns, len(data)
+        if self.sidecar is not None and _checked.get(state) != self.sidecar.sha256:
             digest = hashlib.sha256(data).hexdigest()
             if digest != self.sidecar.sha256:
                 raise ModelLoadFailed(
                     f"{self.path} has sha256 {digest}, expected {self.sidecar.sha256} by "
                     f"{sidecar_path(self.path).name}: it is damaged, or of another build; build the plan anew"
                 )
+            _checked[state] = digest
         return data

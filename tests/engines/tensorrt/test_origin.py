@@ -1,5 +1,8 @@
 """Where plans come from: the model's folder, or tensorq's builder over a fake TensorRT."""
 
+import hashlib
+import os
+
 import numpy as np
 import pytest
 
@@ -7,6 +10,7 @@ from contract.onnx_subject import AFFINE
 from fakes.tensorrt import make_plan
 from models import catalogue
 from tensorq_engines import BuildFailed, ModelLoadFailed, Profile, Repository, create_engine
+from tensorq_engines.tensorrt import builder
 
 PROFILE = Profile.of(x=([1, 8], [4, 16], [8, 32]))
 X = np.ones((4, 16), np.float32)
@@ -66,6 +70,40 @@ class TestOnnx:
         (plan,) = (tmp_path / "m" / ".tensorq").glob("*.plan")
         plan.write_bytes(plan.read_bytes() + b"more")
         with write():
+            assert fake.builds == 2
+
+    def test_a_reload_of_an_unchanged_folder_reads_no_onnx_again(self, write, monkeypatch):
+        engine = write()
+        for _ in range(2):
+            with engine:
+                pass
+        monkeypatch.setattr(builder, "find_or_build", None)
+        monkeypatch.setattr(hashlib, "sha256", None)
+        with engine:
+            assert engine.loaded
+
+    @pytest.mark.parametrize("name", ["model.onnx", "weights/extra.bin", "model.toml"])
+    def test_a_reload_of_a_changed_folder_looks_for_its_plan_anew(self, write, monkeypatch, tmp_path, name):
+        engine = write()
+        with engine:
+            pass
+        changed = tmp_path / "m" / name
+        changed.parent.mkdir(exist_ok=True)
+        changed.touch()
+        os.utime(changed, (1, 1))
+        looked = []
+        find = builder.find_or_build
+        monkeypatch.setattr(builder, "find_or_build", lambda *args: looked.append(args) or find(*args))
+        with engine:
+            assert looked
+
+    def test_a_plan_that_is_damaged_between_two_loads_is_built_anew(self, fake, write, tmp_path):
+        engine = write()
+        with engine:
+            pass
+        (plan,) = (tmp_path / "m" / ".tensorq").glob("*.plan")
+        plan.write_bytes(plan.read_bytes() + b"more")
+        with engine:
             assert fake.builds == 2
 
     def test_a_model_that_tensorrt_refuses_fails_to_load_in_its_words(self, write):

@@ -14,12 +14,10 @@ from tensorq_engines.base.digest import file_digest
 from tensorq_engines.base.errors import BuildFailed, ModelLoadFailed
 from tensorq_engines.tensorrt.builder.files import write_atomic
 from tensorq_engines.tensorrt.builder.recipe import Recipe
-from tensorq_engines.tensorrt.plan import PlanFile
+from tensorq_engines.tensorrt.plan import CACHE, PlanFile
 from tensorq_engines.tensorrt.sidecar import Sidecar, sidecar_path
 
 logger = logging.getLogger(__name__)
-
-FOLDER = ".tensorq"
 
 
 def cache_folders(model_folder: Path) -> tuple[Path, Path]:
@@ -28,7 +26,7 @@ def cache_folders(model_folder: Path) -> tuple[Path, Path]:
     # The XDG specification has relative paths ignored.
     root = Path(base) if Path(base).is_absolute() else Path.home() / ".cache"
     place = hashlib.sha256(str(model_folder).encode()).hexdigest()[:12]
-    return model_folder / FOLDER, root / "tensorq" / f"{model_folder.name}-{place}"
+    return model_folder / CACHE, root / "tensorq" / f"{model_folder.name}-{place}"
 
 
 def writable_folder(model: str, folders: Sequence[Path]) -> Path:
