@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 from collections.abc import Sequence
@@ -130,7 +131,14 @@ class Service:
         """
         self._pulse.start()
         self._waker.start()
-        Startup(self.models, self._pools, self._lanes, self._stop).run(preload=self._config.load == "auto")
+        startup = Startup(self._broker, self.models, self._pools, self._lanes, self._stop)
+        startup.run(preload=self._config.load == "auto")
+        # What there is by now stays: going through it, at some job or other, would take milliseconds.
+        gc.collect()
+        gc.freeze()
+
+    def announce(self) -> None:
+        """Says that the worker is ready: once the loop has gone round, so that a job finds it waiting."""
         self._publish()
         self._health.ready()
         log.info("Worker %s: ready, serving %s", self._worker.name, ", ".join(self.models))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from tensorq.errors import TensorqError
 from tensorq_engines import EngineFatal, Fits, LoadPolicy, ModelLoadFailed, warm
+from tensorq_worker.broker import Broker
 from tensorq_worker.errors import EagerLoadFailed, WorkerFault
 from tensorq_worker.loop.lanes import Lanes
 from tensorq_worker.loop.rehearsal import Rehearsal
@@ -21,13 +22,17 @@ class Startup:
     """Runs on the main thread, before the loop does.
 
     Args:
+        broker: the worker's.
         models: what the worker serves.
         pools: where they are loaded.
         lanes: where they are warmed.
         stop: ends it early.
     """
 
-    def __init__(self, models: Mapping[str, Served], pools: Pools, lanes: Lanes, stop: Stop) -> None:
+    def __init__(
+        self, broker: Broker, models: Mapping[str, Served], pools: Pools, lanes: Lanes, stop: Stop
+    ) -> None:
+        self._broker = broker
         self._models = models
         self._pools = pools
         self._lanes = lanes
@@ -79,7 +84,7 @@ class Startup:
             engine = served.load()
             lane = self._lanes.of(engine.kind)[0].lane
             served.costs.measure(lane, engine, warm(lane, engine))
-            Rehearsal(self._lanes, self._pools, self._stop).run(served)
+            Rehearsal(self._broker, self._lanes, self._pools, self._stop).run(served)
         except EngineFatal as exc:
             raise WorkerFault(str(exc)) from exc
         except TensorqError as exc:

@@ -181,7 +181,7 @@ class BatchWorker(BaseWorker):
         )
 
     def _serve(self, service: Service, burst: bool, max_idle_s: int | None) -> None:
-        loop, stop, backoff = service.loop, self._stop, Backoff()
+        loop, stop, backoff, announced = service.loop, self._stop, Backoff(), False
         idle_since = time.monotonic()
         while True:
             try:
@@ -192,6 +192,9 @@ class BatchWorker(BaseWorker):
                 self._check(burst)
                 claiming = not (stop.requested or self._suspended or loop.exhausted)
                 worked = loop.step(claiming)
+                if not announced:
+                    service.announce()
+                    announced = True
                 if worked or loop.busy:
                     idle_since = time.monotonic()
                     self._note(WorkerStatus.BUSY)

@@ -85,13 +85,18 @@ def shapes_of_rows(engine: TensorRtEngine, lengths: Sequence[int]) -> Shapes:
         engine: its first profile gives what ``lengths`` does not.
         lengths: of the free axes, in order, over all inputs.
     """
-    opts = {item.name: item.opt for item in engine.profiles[0]} if engine.profiles else {}
+    ranges = {item.name: item for item in engine.profiles[0]} if engine.profiles else {}
     left, found = list(lengths), {}
     skip = 1 if engine.signature.batch_axis == 0 else 0
     for spec in engine.signature.inputs:
         row = []
         for axis, want in list(enumerate(spec.shape))[skip:]:
-            row.append(want if isinstance(want, int) else left.pop(0) if left else opts[spec.name][axis])
+            if not isinstance(want, int):
+                known = ranges[spec.name]
+                # A free axis that the profile pins is none to choose.
+                chosen = left and known.min[axis] < known.max[axis]
+                want = left.pop(0) if chosen else known.opt[axis]
+            row.append(want)
         found[spec.name] = tuple(row)
     return found
 

@@ -144,7 +144,7 @@ def test_halves_of_a_failed_tile_have_their_model_loaded_again(crowd):
 class TestRehearsal:
     def test_runs_the_ladder_on_every_lane_and_counts_nothing(self, rig):
         two = rig({"lanes": 2}, a=(catalogue.affine(), NOW + PROFILE))
-        assert Rehearsal(two.lanes, two.pools, two.stop).run(two.models["a"]) == 2 * 3
+        assert Rehearsal(two.broker, two.lanes, two.pools, two.stop).run(two.models["a"]) == 2 * 3
         assert [len(ids) for name, ids in two.broker.calls if name == "finish"] == [1] * 6
         assert sum(two.broker.paddings) == 0
         assert two.broker.busy_s == [0.0] * 6
@@ -157,7 +157,7 @@ class TestRehearsal:
             raise ValueError("zeros")
 
         one.models["a"].engine.execute = fail
-        Rehearsal(one.lanes, one.pools, one.stop).run(one.models["a"])
+        Rehearsal(one.broker, one.lanes, one.pools, one.stop).run(one.models["a"])
         assert "a tile of zeros failed" in caplog.text
         assert not one.loop.busy
         assert one.slow.failed == {}

@@ -211,6 +211,16 @@ class Broker:
         """
         MARK(self.redis, [keys.running(self.worker)], [RUNNING_TTL_S, place, " ".join(job_ids), *ended])
 
+    def rehearse(self, job_id: str, payload: bytes) -> bytes:
+        """Sends a payload to Redis, fetches it as a claim would and marks its job as run; leaves nothing."""
+        key = keys.input(job_id)
+        self.redis.set(key, payload, ex=60)
+        self.mark_running("rehearsal", [job_id])
+        self.redis.hdel(keys.running(self.worker), "rehearsal")
+        (fetched,) = cast("list[bytes | None]", self.redis.mget([key]))
+        self.redis.unlink(key)
+        return payload if fetched is None else fetched
+
     def _sweep(self, model: str, job_ids: Iterable[str | bytes]) -> int:
         args: list[Argument] = [keys.JOB, keys.INPUT, *job_ids]
         return cast(int, SWEEP(self.redis, [keys.inputs(model), keys.input_bytes(model)], args))

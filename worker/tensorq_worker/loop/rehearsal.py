@@ -10,7 +10,7 @@ import numpy as np
 
 from tensorq import wire
 from tensorq_engines import EngineError, ShapeRefused, known_row_shapes
-from tensorq_worker.broker import Claimed
+from tensorq_worker.broker import Broker, Claimed
 from tensorq_worker.loop.lanes import DrivenLane, Lanes
 from tensorq_worker.loop.stop import Stop
 from tensorq_worker.pools import Pools
@@ -23,11 +23,13 @@ LOOK_AGAIN_S = 0.005
 class Rehearsal:
     """Runs every size of a model's ladder, at the shapes that are known beforehand, on every lane.
 
-    Warming an engine leaves the worker around it cold: decoding, staging, collectors, packing and the script
-    that stores results. Its jobs are not in Redis, so that script finds them not ours and stores nothing.
+    Warming an engine leaves the worker around it cold: fetching, decoding, staging, collectors, packing and
+    the script that stores results. Its jobs are not in Redis, so that script finds them not ours and stores
+    nothing.
     """
 
-    def __init__(self, lanes: Lanes, pools: Pools, stop: Stop) -> None:
+    def __init__(self, broker: Broker, lanes: Lanes, pools: Pools, stop: Stop) -> None:
+        self._broker = broker
         self._lanes = lanes
         self._pools = pools
         self._stop = stop
@@ -59,7 +61,9 @@ class Rehearsal:
         tensors = {
             spec.name: np.zeros((*lead, *row_shapes[spec.name]), spec.dtype) for spec in signature.inputs
         }
-        run = served.intake.accept(_job(served.name, wire.pack(tensors)))
+        job = _job(served.name)
+        job.payload = self._broker.rehearse(job.job_id, wire.pack(tensors))
+        run = served.intake.accept(job)
         tile = Tile(served.name, signature, [Part(run, 0, run.rows)], rows, rehearsal=True)
         engine = self._pools[served.name].use(served.name)
         if engine is None:
@@ -78,14 +82,14 @@ class Rehearsal:
         return 1
 
 
-def _job(model: str, payload: bytes) -> Claimed:
+def _job(model: str) -> Claimed:
     return Claimed(
         job_id=f"rehearsal-{uuid4()}",
         queue=model,
         token=uuid4().hex,
         model=model,
-        payload=payload,
-        size_bytes=len(payload),
+        payload=None,
+        size_bytes=0,
         client="",
         at_ms=int(1000 * time.time()),
         timeout_s=0,
