@@ -185,3 +185,22 @@ def test_storing_results_is_tried_until_it_succeeds(affine):
     job = affine.submit("affine", x(1))
     affine.drain()
     assert list(affine.broker.results) == [job.job_id]
+
+
+def test_a_result_that_no_payload_can_hold_fails_its_job_alone(rig, monkeypatch):
+    gather = rig(gather=(catalogue.gather(), NOW))
+    large, small = (gather.submit("gather", {"index": np.zeros(rows, np.int64)}) for rows in (101, 1))
+    # 8 bytes a row come in, 16 go out.
+    monkeypatch.setattr("tensorq.wire.MAX_PAYLOAD_BYTES", 1200)
+    gather.drain()
+    error = gather.slow.failed[large.job_id]
+    assert isinstance(error, WireError)
+    assert "1616 bytes" in str(error) or "exceeds 1200 bytes" in str(error)
+    assert list(gather.broker.results) == [small.job_id]
+
+
+def test_not_a_number_is_a_result_like_any_other(affine):
+    odd, even = affine.submit("affine", x(np.nan)), affine.submit("affine", x(2))
+    affine.drain()
+    assert np.isnan(affine.outputs(odd)["y"]).all()
+    np.testing.assert_array_equal(affine.outputs(even)["y"], np.full((1, 2), 5))
