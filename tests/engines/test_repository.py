@@ -42,6 +42,8 @@ sizes = [8, 1]
 [queue]
 max_jobs = 10
 max_bytes = 1000
+[outputs]
+finite = true
 """
 
 
@@ -58,6 +60,7 @@ def test_every_key_is_read(write, tmp_path):
         True,
     )
     assert (settings.graphs.sizes, settings.queue.max_jobs, settings.queue.max_bytes) == ((1, 8), 10, 1000)
+    assert settings.outputs.finite
     assert entry.profiles[0].ranges[0].opt == (8, 16)
     assert settings.bucketed == (Buckets("W", (8, 16)),)
 
@@ -79,6 +82,7 @@ def test_a_folder_with_only_a_model_has_defaults(write):
     settings = repository.get("m").settings
     assert (settings.engine, settings.residency.load, settings.batching.max_delay_ms) == ("auto", None, 5)
     assert settings.profiles == ()
+    assert not settings.outputs.finite
 
 
 def test_the_whole_catalogue_is_in_order(tmp_path):

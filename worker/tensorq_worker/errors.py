@@ -17,6 +17,10 @@ class PoisonJob(WorkerError):
     """The job was running alone each of the last times its worker process died; it is not tried again."""
 
 
+class NotFinite(WorkerError):
+    """The job's result holds NaN or infinity, and its model's settings ask for finite numbers."""
+
+
 class FunctionRefused(WorkerError):
     """The job is a function call, which a tensorq worker does not run unless told to."""
 

@@ -179,9 +179,11 @@ class Service:
         return ended
 
     def _new_collector(self) -> Collector:
-        return Collector(
-            self._broker, self._leases, self.loop.tell, self._stop.wake.set, self._observe, self._left
-        )
+        def finite(model: str) -> bool:
+            return self.models[model].settings.outputs.finite
+
+        wake, tell = self._stop.wake.set, self.loop.tell
+        return Collector(self._broker, self._leases, tell, wake, self._observe, self._left, finite)
 
     def _beat(self) -> None:
         worker = self._worker

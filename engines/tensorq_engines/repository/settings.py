@@ -152,6 +152,12 @@ class QueueSettings(Section):
     max_bytes: int | None = Field(default=None, ge=1, description="a whole number of bytes >= 1")
 
 
+class OutputsSettings(Section):
+    """What is asked of results."""
+
+    finite: bool = Field(default=False, description="true or false")
+
+
 class ModelSettings(Section):
     """All of a model.toml; every key has a default."""
 
@@ -180,6 +186,7 @@ class ModelSettings(Section):
     )
     batching: BatchingSettings = Field(default=BatchingSettings(), description="a table [batching]")
     residency: ResidencySettings = Field(default=ResidencySettings(), description="a table [residency]")
+    outputs: OutputsSettings = Field(default=OutputsSettings(), description="a table [outputs]")
     graphs: GraphsSettings = Field(default=GraphsSettings(), description="a table [graphs]")
     queue: QueueSettings = Field(default=QueueSettings(), description="a table [queue]")
     tensorrt: TensorRTSettings = Field(default=TensorRTSettings(), description="a table [tensorrt]")

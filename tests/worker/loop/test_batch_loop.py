@@ -5,7 +5,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from fixtures.rig import NOW, REFERENCE
 from models import catalogue
 from tensorq.errors import InputError, WireError
-from tensorq_worker.errors import DeadlineExceeded, FunctionRefused, PoisonJob
+from tensorq_worker.errors import DeadlineExceeded, FunctionRefused, NotFinite, PoisonJob
 
 PATIENT = REFERENCE + "[batching]\nmax_delay_ms = 60000\n"
 
@@ -197,6 +197,17 @@ def test_a_result_that_no_payload_can_hold_fails_its_job_alone(rig, monkeypatch)
     assert isinstance(error, WireError)
     assert "1616 bytes" in str(error) or "exceeds 1200 bytes" in str(error)
     assert list(gather.broker.results) == [small.job_id]
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_a_model_that_asks_for_finite_results_fails_the_others_alone(rig, number):
+    affine = rig(affine=(catalogue.affine(), NOW + "[outputs]\nfinite = true\n"))
+    odd, even = affine.submit("affine", x(number, rows=2)), affine.submit("affine", x(2))
+    affine.drain()
+    error = affine.slow.failed[odd.job_id]
+    assert isinstance(error, NotFinite)
+    assert "output 'y': 4 of 4 numbers are NaN or infinite" in str(error)
+    assert list(affine.broker.results) == [even.job_id]
 
 
 def test_not_a_number_is_a_result_like_any_other(affine):

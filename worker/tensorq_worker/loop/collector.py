@@ -14,7 +14,7 @@ from redis.exceptions import RedisError
 from tensorq import wire
 from tensorq_engines import EngineError
 from tensorq_worker.broker import Broker, Finished, Outcome
-from tensorq_worker.errors import DeadlineExceeded
+from tensorq_worker.errors import DeadlineExceeded, NotFinite
 from tensorq_worker.leases import Leases
 from tensorq_worker.loop.backoff import Backoff, wrong_type
 from tensorq_worker.loop.launched import Event, JobEnded, Launched, TileEnded
@@ -36,6 +36,7 @@ class Collector:
         observe: takes, from this thread, the busy seconds of a tile that ran behind another, and while no
             other lane did.
         left: takes, from this thread, a tile that has left its lane: its model may go.
+        finite: tells of a model whether its results must be finite numbers.
     """
 
     def __init__(
@@ -45,7 +46,8 @@ class Collector:
         tell: Callable[[Event], None],
         released: Callable[[], None],
         observe: Callable[[Tile, float], None],
-        left: Callable[[Tile], None] = lambda tile: None,
+        left: Callable[[Tile], None],
+        finite: Callable[[str], bool],
     ) -> None:
         self._broker = broker
         self._leases = leases
@@ -53,6 +55,7 @@ class Collector:
         self._released = released
         self._observe = observe
         self._left = left
+        self._finite = finite
         self._launched: queue.SimpleQueue[Launched | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="tensorq-collector", daemon=True)
         self._stopping = threading.Event()
@@ -113,9 +116,12 @@ class Collector:
                 self._observe(tile, busy_s)
             complete = [(run, wire.pack(mine), mine) for run, mine in tile.collect(outputs)]
             hot: list[tuple[Run, bytes]] = []
+            must_be_finite = self._finite(tile.model) and not tile.rehearsal
             for run, packed, mine in complete:
                 if run.stopped or 0 < run.job.timeout_s < waited_s:
                     self._tell(JobEnded(run.job, error=self._late(run, waited_s)))
+                elif must_be_finite and (odd := _not_finite(mine)):
+                    self._tell(JobEnded(run.job, error=odd))
                 elif run.job.unusual:
                     self._tell(JobEnded(run.job, {name: a.copy() for name, a in mine.items()}, packed))
                 else:
@@ -191,3 +197,15 @@ class Collector:
                 log.warning("job %s is not ours any more: its result was dropped", run.job.job_id)
         ended = [r.job for (r, _), o in zip(hot, outcomes, strict=True) if o is not Outcome.DEPENDENTS]
         self._leases.end(ended)
+
+
+def _not_finite(outputs: Mapping[str, np.ndarray]) -> NotFinite | None:
+    """The error for a result with NaN or infinity in it; None where all numbers are finite."""
+    for name, array in outputs.items():
+        count = int(np.count_nonzero(~np.isfinite(array)))
+        if count:
+            return NotFinite(
+                f"output {name!r}: {count} of {array.size} numbers are NaN or infinite; look at the job's "
+                "input, or set finite = false in the model's [outputs]"
+            )
+    return None
