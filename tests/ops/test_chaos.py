@@ -44,9 +44,7 @@ def test_a_run_without_the_fence_or_the_lease_is_red(tmp_path: Path) -> None:
             assert run.returncode == 1, error
             found[broken] = json.loads((tmp_path / f"{broken}.json").read_text())["verdict"]
     assert found["fence"]["two_results"] > 0
-    assert found["fence"]["innocents_failed"] == 0
     assert found["lease"]["innocents_failed"] > 0
-    assert found["lease"]["two_results"] == 0
 
 
 def store(redis: Redis, outputs: Mapping[str, np.ndarray], **fields: object) -> None:
