@@ -36,6 +36,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--tile-ms", type=float, default=50.0, help="how long every tile takes")
     parser.add_argument("--drain-s", type=float, default=60.0, help="how long to wait for the last jobs")
     parser.add_argument("--break", dest="broken", choices=BREAKS, default="", help="take a protection away")
+    parser.add_argument("--server", help="the server program, such as valkey-server")
     parser.add_argument("--keep", type=Path, help="where to copy the logs to if the run is red")
     parser.add_argument("--out", type=Path, default=Path("out/chaos/chaos.json"))
     options = parser.parse_args()
@@ -56,11 +57,12 @@ def main() -> None:
         slots=options.workers,
         tile_s=options.tile_ms / 1000,
         broken=options.broken,
+        server=options.server,
     )
     print(f"seed {seed}", flush=True)
     with tempfile.TemporaryDirectory(prefix="tq", dir="/tmp") as name:
         folder = Path(name)
-        with Server(folder) as server, server.client() as redis:
+        with Server(folder, options.server) as server, server.client() as redis:
             machine = environment.describe(redis)
         outcome = run(setting, folder)
         found = report.problems(outcome)

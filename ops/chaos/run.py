@@ -45,6 +45,7 @@ class Setting:
         slots: workers at most; those that were ended stay away for a while.
         tile_s: how long each tile takes.
         broken: a protection to take away, or empty.
+        server: the server program; None for the first that is found.
     """
 
     seed: int
@@ -54,6 +55,7 @@ class Setting:
     slots: int
     tile_s: float
     broken: str
+    server: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +149,7 @@ def run(setting: Setting, folder: Path) -> Outcome:
     planned = plan_work(setting.seed, setting.jobs, span_s)
     faults = plan_faults(setting.seed, span_s, setting.slots, LEASE_S)
     repository = models.write_repository(folder / "models", setting.jobs)
-    with Server(folder) as server, Recovery(server) as recovery, _stock_tools(server.url):
+    with Server(folder, setting.server) as server, Recovery(server) as recovery, _stock_tools(server.url):
 
         def died(name: str) -> None:
             recovery.watch(name, POISON)

@@ -20,13 +20,14 @@ class Server:
 
     Args:
         folder: for its socket, its log and its data; the socket's path must stay below 108 bytes.
+        program: what to run; None for the first that is found.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, program: str | None = None) -> None:
         self.url = f"unix://{folder / 'redis.sock'}"
         self._log = folder / "redis.log"
         self._command = [
-            *(str(find_binary()), "--port", "0", "--unixsocket", str(folder / "redis.sock")),
+            *(str(find_binary(program)), "--port", "0", "--unixsocket", str(folder / "redis.sock")),
             *("--dir", str(folder), "--logfile", str(self._log), "--save", ""),
             *("--appendonly", "yes", "--appendfsync", "always"),
         ]

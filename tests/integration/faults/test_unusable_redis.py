@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -58,10 +59,30 @@ def read_only(redis: Redis, server: RedisServer) -> Iterator[None]:
         redis.replicaof("NO", "ONE")
 
 
+@contextmanager
+def no_disk(redis: Redis, server: RedisServer) -> Iterator[None]:
+    """Snapshots fail, as they do where the disk is full: Redis answers MISCONF to what writes."""
+    in_the_way = server.socket.with_name("dump.rdb") / "file"
+    in_the_way.parent.mkdir()
+    in_the_way.touch()
+    redis.config_set("save", "3600 1")
+    redis.bgsave()
+    wait_until(lambda: redis.info("persistence")["rdb_last_bgsave_status"] == "err")
+    try:
+        yield
+    finally:
+        redis.config_set("save", "")
+        shutil.rmtree(in_the_way.parent)
+
+
 @pytest.mark.parametrize(
     ("trouble", "word", "advice"),
-    [(busy, "BUSY", "refused a command"), (read_only, "read only replica", "connect to the primary")],
-    ids=["BUSY", "READONLY"],
+    [
+        (busy, "BUSY", "refused a command"),
+        (read_only, "read only replica", "connect to the primary"),
+        (no_disk, "MISCONF", "refused a command"),
+    ],
+    ids=["BUSY", "READONLY", "MISCONF"],
 )
 def test_trouble_of_a_while_is_waited_out_by_workers_and_told_to_producers(
     redis: Redis, redis_server: RedisServer, client: Client, workers: Workers, trouble, word: str, advice: str
