@@ -27,8 +27,8 @@ class Later:
 
     Attributes:
         reason: what stands in the way.
-        until_s: when it will not any more, on the caller's clock; None where only an event can tell: a tile
-            or a load that ends.
+        until_s: when it will not any more, on the caller's clock, running tiles apart; None where only an
+            event can tell: a tile or a load that ends.
         draining: models that can make room once their running tiles have ended, if no others are begun; empty
             where more than that stands in the way.
     """

@@ -107,7 +107,7 @@ class Machine(RuleBasedStateMachine):
                     assert not victim.pinned
                     assert not victim.running
                     if victim.name in waiting:
-                        assert self.now_s >= victim.loaded_at_s + 4 * victim.load_s
+                        assert self.now_s >= victim.loaded_at_s + max(0.1, 4 * victim.load_s)
                         easy = [
                             other.name
                             for other in self.models(ResidentState.RESIDENT)
@@ -123,11 +123,17 @@ class Machine(RuleBasedStateMachine):
                 if data.draw(st.integers(0, 3)):
                     for victim in victims:
                         self.residents.evicted(victim)
-            case Later(until_s=until_s):
+            case Later(until_s=until_s, draining=draining):
                 assert cooling or self.fits(firm | {name})
                 assert until_s is None or until_s > self.now_s
-                if until_s is not None:
-                    assert not isinstance(self.residents.room_for(name, until_s, waiting), Later)
+                if draining:
+                    assert until_s is None
+                    assert any(self.residents[other].running for other in draining)
+                    assert self.fits(charged - set(draining) | {name})
+                if until_s is not None and not cooling:
+                    # Of tiles nobody knows how long they run.
+                    then = self.residents.room_for(name, until_s, waiting)
+                    assert not isinstance(then, Later) or then.draining
             case Never(message):
                 assert not self.fits(firm | {name})
                 account, left = self.account(firm | {name}), self.residents.room.limit_bytes
