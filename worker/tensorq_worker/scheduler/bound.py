@@ -10,11 +10,11 @@ Why it holds. A queue that has waited its patience P(m) = 1/2 sum over j != m of
 1. among resident models, due queues go before all others, the one that has waited longest first; after its
    tile a queue is behind every other that was due;
 2. one model loads at a time. While a model that is not resident is due, only the one that has waited longest
-   is loaded; it may take the place of any that has waited less and whose stay is over, and those get no
-   further tile once a running one is all that is in the way.
+   is loaded; it may take the place of any whose stay is over, which gets no further tile once a running one
+   is all that is in the way; but who is due too and has not waited less gets its tile first.
 
-From the moment m is due, each other model j can be in front at most once: once loaded it gets a tile (1), and
-from then on it has waited less than m. In front it costs its load and its stay, or its stay alone where it
+From the moment m is due, each other model j can be in front at most once: once loaded it gets a tile (1, 2),
+and from then on it has waited less than m. In front it costs its load and its stay, or its stay alone where it
 was resident already: together at most sum (l_j + s_j), even where the memory holds one model at a time. A
 load that was begun before m was due is one of these. Then m has its own load and the tiles in flight, for
 which the other half of sum s_j is there; where they take longer, they stand in its place.
