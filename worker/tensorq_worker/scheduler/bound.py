@@ -14,14 +14,13 @@ Why it holds. A queue that has waited its patience P(m) = 1/2 sum over j != m of
    is all that is in the way; but who is due too and has not waited less gets its tile first.
 
 From the moment m is due, each other model j can be in front at most once: once loaded it gets a tile (1, 2),
-and from then on it has waited less than m. In front it costs its load and its stay, or its stay alone where it
-was resident already: together at most sum (l_j + s_j), even where the memory holds one model at a time. A
+and from then on it has waited less than m. In front it costs its load and its stay, or its stay alone where
+it was resident already: together at most sum (l_j + s_j), even where the memory holds one model at a time. A
 load that was begun before m was due is one of these. Then m has its own load and the tiles in flight, for
-which the other half of sum s_j is there; where they take longer, they stand in its place.
+which the other half of sum s_j is there; where they take longer, they stand in its place (`bound_ms`).
 
-Nothing here asks how much work there is, so it also holds in overload; at utilisation below 1 the queue is
-then also emptied. A load that fails, one that turns out larger than predicted, or a tile that is bisected is
-not counted.
+Nothing here asks how much work there is: it holds at utilisation below 1, and in overload. A load that fails,
+one that takes longer than those before it, and a tile that is bisected are not counted.
 """
 
 from __future__ import annotations
