@@ -166,9 +166,10 @@ class Service:
         """Ends the threads, and unloads the models.
 
         Returns:
-            False where a tile did not end within ten seconds: it runs on, and its model stays loaded.
+            False where a tile did not end within ten seconds, or a model is being loaded, which may build a
+            plan for minutes: that goes on, and nothing is unloaded.
         """
-        ended = self._lanes.close(timeout_s=0.1 if self._stop.forced else 10.0)
+        ended = self._lanes.close(timeout_s=0.1 if self._stop.forced else 10.0) and not self._pools.loading
         self._pulse.close()
         self._waker.close()
         if ended:

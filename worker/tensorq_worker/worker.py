@@ -95,6 +95,7 @@ class BatchWorker(BaseWorker):
             _leave(os.EX_CONFIG, exc)
         except RedisError as exc:
             _leave(os.EX_UNAVAILABLE, exc)
+        _share_log()
         if with_scheduler:
             self._start_scheduler(burst, logging_level, date_format, log_format)
         self._install_signal_handlers()
@@ -249,6 +250,15 @@ class BatchWorker(BaseWorker):
             self.teardown()
         except RedisError as exc:
             log.error("Worker %s: could not say goodbye to Redis: %s", self.name, exc)
+
+
+def _share_log() -> None:
+    """Has what engines log (builds, loads, evictions) go where RQ's worker logs, at its level."""
+    engines = logging.getLogger("tensorq_engines")
+    engines.setLevel(log.getEffectiveLevel())
+    for handler in log.handlers:
+        if handler not in engines.handlers:
+            engines.addHandler(handler)
 
 
 def _code(fault: WorkerError | None) -> int:
