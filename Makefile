@@ -28,8 +28,9 @@ lint: setup
 type: setup
 	$(BIN)/mypy producer engines worker ops
 
+# Many tests wait for leases to lapse and servers to come back: two at a time, also on two cores.
 test: setup
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 # CHAOS passes flags on: make chaos CHAOS='--minutes 30 --jobs 120000 --seed 7'
 chaos: setup

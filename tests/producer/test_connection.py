@@ -54,7 +54,7 @@ def round_trip(redis: Redis | str, worker: Redis) -> None:
         {"single_connection_client": True, "decode_responses": True},
         {"client_name": "mine"},
     ],
-    ids=str,
+    ids=lambda options: "-".join(options),
 )
 def test_a_client_configured_in_any_way_works(
     redis_server: RedisServer, redis: Redis, settings: dict[str, object]
