@@ -1,7 +1,10 @@
 import logging
 import threading
 
-from tensorq_worker.loop.backoff import Backoff
+import pytest
+from redis.exceptions import ConnectionError, ReadOnlyError, ResponseError
+
+from tensorq_worker.loop.backoff import Backoff, wrong_type
 
 
 class Event(threading.Event):
@@ -44,3 +47,18 @@ def test_says_what_failed_and_when_it_is_tried_again(caplog):
     with caplog.at_level(logging.ERROR, "rq.worker"):
         waits(Backoff(), Event(), 1)
     assert "working: Redis: gone; trying again in 0.1 s" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("error", "wrong"),
+    [
+        (ResponseError("WRONGTYPE Operation against a key holding the wrong kind of value"), True),
+        (ResponseError("BUSY Redis is busy running a script"), False),
+        (ResponseError("MISCONF Redis is configured to save RDB snapshots"), False),
+        (ReadOnlyError("You can't write against a read only replica."), False),
+        (ConnectionError("closed"), False),
+    ],
+    ids=["WRONGTYPE", "BUSY", "MISCONF", "READONLY", "connection"],
+)
+def test_only_a_key_of_another_type_is_not_waited_out(error, wrong):
+    assert wrong_type(error) is wrong
