@@ -133,6 +133,11 @@ class Service:
         self._waker.start()
         startup = Startup(self._broker, self.models, self._pools, self._lanes, self._stop)
         startup.run(preload=self._config.load == "auto")
+        try:
+            # For the main thread, the pulse, and each lane's collector.
+            self._broker.open_connections(2 + len(self._lanes))
+        except RedisError as exc:
+            log.error("Redis: %s; connections are opened when they are needed", exc)
         # What there is by now stays: going through it, at some job or other, would take milliseconds.
         gc.collect()
         gc.freeze()

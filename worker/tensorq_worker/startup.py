@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
+from redis.exceptions import RedisError
+
 from tensorq.errors import TensorqError
 from tensorq_engines import EngineFatal, Fits, LoadPolicy, ModelLoadFailed, warm
 from tensorq_worker.broker import Broker
@@ -93,5 +95,8 @@ class Startup:
                     f"model {served.name!r} is to be there from the start (load = 'eager'): {exc}"
                 ) from exc
             log.error("model %s: %s", served.name, exc)
+        except RedisError as exc:
+            # It is loaded: only its way through Redis was not tried.
+            log.error("model %s: not warmed the whole way: Redis: %s", served.name, exc)
         finally:
             served.warming = False

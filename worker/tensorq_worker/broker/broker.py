@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any, cast
@@ -210,6 +211,12 @@ class Broker:
             ended: places whose tiles have ended.
         """
         MARK(self.redis, [keys.running(self.worker)], [RUNNING_TTL_S, place, " ".join(job_ids), *ended])
+
+    def open_connections(self, count: int) -> None:
+        """Opens as many connections as threads may need at once: opening one then would cost milliseconds."""
+        with ExitStack() as stack:
+            for _ in range(count):
+                stack.enter_context(self.redis.client()).ping()
 
     def rehearse(self, job_id: str, payload: bytes) -> bytes:
         """Sends a payload to Redis, fetches it as a claim would and marks its job as run; leaves nothing."""

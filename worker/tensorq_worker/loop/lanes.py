@@ -97,6 +97,10 @@ class Lanes:
                 lane.collector.start()
         return self._lanes[kind]
 
+    def __len__(self) -> int:
+        """Lanes that there are."""
+        return len(self._all())
+
     @property
     def pending(self) -> int:
         """Tiles that are not dealt with yet: running, or their results on the way to Redis."""
