@@ -121,9 +121,10 @@ def test_a_redis_that_loads_its_data_for_long_is_waited_for(
 def test_a_slow_redis_slows_a_worker_down_and_costs_no_job_its_lease(
     redis: Redis, proxy: Proxy, client: Client, workers: Workers
 ) -> None:
-    worker = start_faulty(workers, url=proxy.url)
+    # What waits behind two tiles is held for longer than a lease lasts without a beat.
+    worker = start_faulty(workers, url=proxy.url, tile_s="1.5")
     slow = proxy.delay(lambda sent: True, 0.1, times=10**9)
-    jobs = submit(client, 150, (1, 3))
+    jobs = submit(client, 45, (1, 3))
     assert_all_right(client, redis, jobs, (1, 3))
     assert slow.done > 30
     assert worker.stop() == 0
