@@ -15,6 +15,7 @@ from tensorq.scripting import Script
 from tensorq.status import from_rq
 
 DONE_TTL_S = 3600
+MOST_TRIES = 10
 DISCARD = Script("tensorq", "discard")
 _FIELDS = ["status", jobhash.MODEL, jobhash.CLIENT]
 
@@ -31,8 +32,10 @@ def cancel(redis: Redis, job_id: str) -> bool:
     Returns:
         False where the job had ended already or is not there.
     """
+    tries = 0
     with redis.pipeline(transaction=True) as pipe:
         while True:
+            tries += 1
             pipe.watch(keys.job(job_id))
             status, model, owner = cast(list[bytes | None], pipe.hmget(keys.job(job_id), _FIELDS))
             if from_rq(status).ended:
@@ -47,9 +50,24 @@ def cancel(redis: Redis, job_id: str) -> bool:
                 pipe.execute()
             except WatchError:
                 continue
+            except ValueError:
+                # RQ's word for an execution that ended, or lapsed, while it read a job's one by one.
+                if tries == MOST_TRIES:
+                    raise
+                pipe.reset()
+                _drop_lapsed(redis, job_id)
+                continue
             except NoSuchJobError:
                 return False
             return True
+
+
+def _drop_lapsed(redis: Redis, job_id: str) -> None:
+    """Takes executions that are no more out of the job's list of them, which would refuse every cancel."""
+    listed = cast(list[bytes], redis.zrange(keys.EXECUTIONS + job_id, 0, -1))
+    for execution in listed:
+        if not redis.exists(keys.execution(job_id, execution.decode())):
+            redis.zrem(keys.EXECUTIONS + job_id, execution)
 
 
 def _discard(pipe: Redis, job_id: str, model: str, owner: str) -> None:

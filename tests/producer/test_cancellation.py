@@ -91,6 +91,36 @@ def test_a_job_that_ends_between_the_look_and_the_cancel_keeps_its_result(
     assert job.status() is Status.FINISHED
 
 
+def test_a_job_that_ends_while_rq_reads_its_executions_keeps_its_result(
+    client: Client, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = client.submit("net", X)
+    cancel = RQJob.cancel
+
+    def end_first(self: RQJob, *args: object, **kwargs: object) -> None:
+        if job.status() is Status.FINISHED:
+            cancel(self, *args, **kwargs)  # type: ignore[arg-type]
+        finish(redis, "net", {job.id: X})
+        raise ValueError("Execution 1 not found in Redis")
+
+    monkeypatch.setattr(RQJob, "cancel", end_first)
+    assert not job.cancel()
+    assert job.status() is Status.FINISHED
+
+
+def test_a_job_whose_execution_lapsed_is_cancelled_all_the_same(client: Client, redis: Redis) -> None:
+    job = client.submit("net", X)
+    rq_job = RQJob.fetch(job.id, connection=redis)
+    redis.lpop(keys.queue("net"))
+    with redis.pipeline() as pipe:
+        rq_job.prepare_for_execution("w", pipeline=pipe)
+        execution = Execution.create(rq_job, ttl=60, pipeline=pipe)
+        pipe.execute()
+    redis.delete(execution.key)
+    assert job.cancel()
+    assert job.status() is Status.CANCELLED
+
+
 def test_a_deferred_job_is_cancelled(client: Client, redis: Redis) -> None:
     first = client.submit("net", X)
     second = client.submit("net", X, depends_on=first)
