@@ -10,9 +10,20 @@ from rq.job import Job as RQJob
 from rq.registry import CanceledJobRegistry, StartedJobRegistry
 
 from fixtures.finisher import finish
-from tensorq import Client, JobCancelled, Status, keys
+from tensorq import Client, Job, JobCancelled, Status, keys
 
 X = {"x": np.zeros((1, 3), np.float32)}
+
+
+def start(redis: Redis, job: Job) -> Execution:
+    """Takes the only job off its queue as RQ's worker does."""
+    rq_job = RQJob.fetch(job.id, connection=redis)
+    redis.lpop(keys.queue("net"))
+    with redis.pipeline() as pipe:
+        rq_job.prepare_for_execution("w", pipeline=pipe)
+        execution = Execution.create(rq_job, ttl=60, pipeline=pipe)
+        pipe.execute()
+    return execution
 
 
 def test_a_queued_job_leaves_the_queue_and_takes_its_input_with_it(client: Client, redis: Redis) -> None:
@@ -61,12 +72,7 @@ def test_a_job_that_ended_or_is_gone_is_not_cancelled(client: Client, redis: Red
 
 def test_a_started_job_is_cancelled_with_its_lease(client: Client, redis: Redis) -> None:
     job = client.submit("net", X)
-    rq_job = RQJob.fetch(job.id, connection=redis)
-    redis.lpop(keys.queue("net"))
-    with redis.pipeline() as pipe:
-        rq_job.prepare_for_execution("w", pipeline=pipe)
-        execution = Execution.create(rq_job, ttl=60, pipeline=pipe)
-        pipe.execute()
+    execution = start(redis, job)
     registry = StartedJobRegistry("net", connection=redis)
     assert job.status() is Status.RUNNING
     assert len(registry.connection.zrange(registry.key, 0, -1)) == 1
@@ -110,12 +116,7 @@ def test_a_job_that_ends_while_rq_reads_its_executions_keeps_its_result(
 
 def test_a_job_whose_execution_lapsed_is_cancelled_all_the_same(client: Client, redis: Redis) -> None:
     job = client.submit("net", X)
-    rq_job = RQJob.fetch(job.id, connection=redis)
-    redis.lpop(keys.queue("net"))
-    with redis.pipeline() as pipe:
-        rq_job.prepare_for_execution("w", pipeline=pipe)
-        execution = Execution.create(rq_job, ttl=60, pipeline=pipe)
-        pipe.execute()
+    execution = start(redis, job)
     redis.delete(execution.key)
     assert job.cancel()
     assert job.status() is Status.CANCELLED

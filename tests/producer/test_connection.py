@@ -1,4 +1,3 @@
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +15,8 @@ from redis.retry import Retry
 from redis.sentinel import Sentinel
 
 from fixtures.finisher import FakeWorker
-from fixtures.redis import RedisServer, require_redis_server
+from fixtures.redis import RedisServer, free_port, require_redis_server
+from fixtures.tls import self_signed, tls_server
 from tensorq import Client, ConfigError, JobCancelled, RedisUnavailable
 from tensorq.connection import binary_client, block_limit_s, location, translated
 
@@ -158,13 +158,6 @@ def test_a_sentinel_brings_the_client_to_its_master(tmp_path: Path) -> None:
                 process.wait()
 
 
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
-
-
 @pytest.fixture
 def guarded(tmp_path: Path) -> Iterator[RedisServer]:
     """A server with a password, and a user ``bob`` who may use all but has his own."""
@@ -204,35 +197,8 @@ def test_a_user_without_rights_is_told_to_look_at_the_acl(guarded: RedisServer) 
 
 @pytest.fixture
 def tls(tmp_path: Path) -> Iterator[tuple[RedisServer, int]]:
-    require_redis_server()
-    key, certificate, port = tmp_path / "key.pem", tmp_path / "cert.pem", free_port()
-    command = [
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "rsa:2048",
-        "-nodes",
-        "-days",
-        "1",
-        "-subj",
-        "/CN=localhost",
-    ]
-    command += ["-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(certificate)]
-    try:
-        subprocess.run(command, check=True, capture_output=True)
-    except FileNotFoundError:
-        pytest.skip("openssl is not installed")
-    settings = ["--tls-port", str(port), "--tls-cert-file", str(certificate), "--tls-key-file", str(key)]
-    server = RedisServer(
-        tmp_path, *settings, "--tls-ca-cert-file", str(certificate), "--tls-auth-clients", "no"
-    )
-    try:
-        server.start()
-    except RuntimeError as exc:
-        pytest.skip(f"redis-server has no TLS: {exc}")
-    yield server, port
-    server.stop()
+    with tls_server(tmp_path, *self_signed(tmp_path)) as found:
+        yield found
 
 
 def test_tls_works(tls: tuple[RedisServer, int], tmp_path: Path) -> None:

@@ -206,11 +206,6 @@ class Served:
         return sum(stage.rows for stage in self.stages.values())
 
     @property
-    def holds_rows(self) -> bool:
-        """Whether any row waits here."""
-        return any(stage.rows for stage in self.stages.values())
-
-    @property
     def largest(self) -> int:
         """The largest batch size; 1 while the model cannot be described."""
         return self._engine.ladder[-1] if self._engine is not None else 1

@@ -212,9 +212,9 @@ class TensorRtEngine(Engine):
         if self._guess is not None:
             return self._guess
         plan = self._origin.find()
-        if plan is None:
-            self._guess = self._origin.estimate()
-            return self._guess
+        if isinstance(plan, Description):
+            self._guess = plan
+            return plan
         self._plan = plan
         if plan.sidecar is not None:
             self._description = describe_sidecar(plan.sidecar, self._batch_axis)

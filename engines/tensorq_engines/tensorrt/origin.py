@@ -39,8 +39,10 @@ class Origin(ABC):
         self._entry = entry
 
     @abstractmethod
-    def find(self) -> PlanFile | None:
-        """Returns the plan if there is one; takes no longer than reading the source.
+    def find(self) -> PlanFile | Description:
+        """Returns the plan, or else what is known of one that is not built yet.
+
+        Takes no longer than reading the source.
 
         Raises:
             ModelLoadFailed: the source or a sidecar cannot be used.
@@ -53,10 +55,6 @@ class Origin(ABC):
         Raises:
             ModelLoadFailed: there is no plan and none can be built.
         """
-
-    @abstractmethod
-    def estimate(self) -> Description:
-        """Returns what is known of a plan that is not there yet."""
 
     def load_plugins(self, flavour: Flavour) -> None:
         """Makes the operators known that the plan needs besides TensorRT's; before it is deserialized.
@@ -87,10 +85,6 @@ class PlanOrigin(Origin):
         """See `Origin.get`."""
         return self.find()
 
-    def estimate(self) -> Description:
-        """Never asked for: the plan is there."""
-        raise NotImplementedError
-
 
 class OnnxOrigin(Origin):
     """An ONNX file, whose plan is built once and kept."""
@@ -101,24 +95,21 @@ class OnnxOrigin(Origin):
         super().__init__(entry)
         self._last: tuple[Stamp, PlanFile] | None = None
 
-    def find(self) -> PlanFile | None:
+    def find(self) -> PlanFile | Description:
         """See `Origin.find`; an unchanged folder is not read again."""
         from tensorq_engines.tensorrt.builder import find
 
-        return self._known() or self._keep(find(self._entry, self._flavour(), Device.probe()))
+        plan = self._known() or find(self._entry, self._flavour(), Device.probe())
+        return self._estimate() if plan is None else self._keep(plan)
 
     def get(self) -> PlanFile:
         """See `Origin.get`; an unchanged folder is not read again, so that a reload takes no longer."""
         from tensorq_engines.tensorrt.builder import find_or_build
 
-        known = self._known()
-        if known is None:
-            known = find_or_build(self._entry, self._flavour(), Device.probe())
-            self._keep(known)
-        return known
+        return self._keep(self._known() or find_or_build(self._entry, self._flavour(), Device.probe()))
 
-    def estimate(self) -> Description:
-        """See `Origin.estimate`: what the plan will have, with sizes guessed from the graph."""
+    def _estimate(self) -> Description:
+        """What the plan will have, with sizes guessed from the graph."""
         from tensorq_engines.sizing.accuracy import context_bytes
         from tensorq_engines.sizing.estimate import Build, estimate_plan
         from tensorq_engines.tensorrt.builder.order import place_order
@@ -141,9 +132,8 @@ class OnnxOrigin(Origin):
         stamp, plan = self._last
         return plan if _stamp(self._entry.folder, plan.path) == stamp else None
 
-    def _keep(self, plan: PlanFile | None) -> PlanFile | None:
-        if plan is not None:
-            self._last = _stamp(self._entry.folder, plan.path), plan
+    def _keep(self, plan: PlanFile) -> PlanFile:
+        self._last = _stamp(self._entry.folder, plan.path), plan
         return plan
 
     def _flavour(self) -> Flavour:

@@ -14,7 +14,8 @@ import pytest
 from redis import Redis
 
 from fixtures.affine import MODEL, assert_all_right, rows, submit
-from fixtures.redis import RedisServer, free_port, require_redis_server
+from fixtures.redis import RedisServer
+from fixtures.tls import self_signed, tls_server
 from fixtures.workers import TENSORQ, WorkerProcess, Workers, environment, wait_until
 from fixtures.workers import workers as open_workers
 from tensorq import Client, RedisUnavailable, keys
@@ -25,47 +26,15 @@ SECRET = "hunter2-is-secret"
 @pytest.fixture
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A self-signed certificate of localhost, with its key beside it."""
-    folder = tmp_path_factory.mktemp("tls")
-    command = [
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "rsa:2048",
-        "-nodes",
-        "-days",
-        "1",
-        "-subj",
-        "/CN=localhost",
-    ]
-    command += ["-addext", "subjectAltName=DNS:localhost"]
-    files = ["-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem")]
-    try:
-        subprocess.run([*command, *files], check=True, capture_output=True)
-    except FileNotFoundError:
-        pytest.skip("openssl is not installed")
-    return folder / "cert.pem"
+    return self_signed(tmp_path_factory.mktemp("tls"))[0]
 
 
 @pytest.fixture
 def server(tmp_path_factory: pytest.TempPathFactory, certificate: Path) -> Iterator[tuple[RedisServer, int]]:
     """A server that wants a password, and TLS on its port."""
-    require_redis_server()
-    port = free_port()
-    settings = ["--tls-port", str(port), "--tls-cert-file", str(certificate), "--tls-auth-clients", "no"]
-    settings += [
-        "--tls-key-file",
-        str(certificate.with_name("key.pem")),
-        "--tls-ca-cert-file",
-        str(certificate),
-    ]
-    server = RedisServer(tmp_path_factory.mktemp("r"), *settings, "--requirepass", SECRET)
-    try:
-        server.start()
-    except RuntimeError as exc:
-        pytest.skip(f"redis-server has no TLS: {exc}")
-    yield server, port
-    server.stop()
+    key, folder = certificate.with_name("key.pem"), tmp_path_factory.mktemp("r")
+    with tls_server(folder, certificate, key, "--requirepass", SECRET) as found:
+        yield found
 
 
 def launch(workers: Workers, url: str, *arguments: str) -> WorkerProcess:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tensorq_engines import Evict, Fits, Later, Never
-from tensorq_worker.scheduler import Candidate, Choice, choose, patience_ms, soonest_ms
+from tensorq_worker.scheduler import Candidate, Choice, choose, patience_ms
 
 STAY_MS = 100.0
 
@@ -77,8 +77,8 @@ class TestTiles:
 
     def test_the_first_to_become_ready_says_when_to_look_again(self):
         waiting = [stage("a", wait_ms=3.0), stage("b", wait_ms=2.0), stage("c", wait_ms=0.0)]
-        assert soonest_ms(waiting) == choose(waiting).again_ms == 2.0
-        assert soonest_ms([]) is choose([]).again_ms is None
+        assert choose(waiting).again_ms == 2.0
+        assert choose([]).again_ms is None
         assert choose([stage("a", wait_ms=4.0), stage("a", 0.5, wait_ms=3.0)]).again_ms == 3.0
 
 

@@ -81,7 +81,7 @@ class Launcher:
             for served in self._models.values():
                 served.settle()
         for served in self._models.values():
-            if served.holds_rows and (refusal := served.refusal()) is not None:
+            if served.staged_rows and (refusal := served.refusal()) is not None:
                 self._refuse(served, refusal)
         try:
             while self._launch_one(hurry):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tensorq_worker.scheduler.bound import ModelTimes, bound_ms, patience_ms
-from tensorq_worker.scheduler.candidate import Candidate, soonest_ms
+from tensorq_worker.scheduler.candidate import Candidate
 from tensorq_worker.scheduler.choose import Choice, choose
 from tensorq_worker.scheduler.turns import Turns
 
@@ -15,5 +15,4 @@ __all__ = [
     "bound_ms",
     "choose",
     "patience_ms",
-    "soonest_ms",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -40,8 +39,3 @@ class Candidate(Generic[Key]):
     load_ms: float = 0.0
     stay_ms: float = 100.0
     lane_free: bool = True
-
-
-def soonest_ms(candidates: Iterable[Candidate[Key]]) -> float | None:
-    """Returns in how many ms the first of the waiting candidates becomes ready; None without any."""
-    return min((c.wait_ms for c in candidates if c.wait_ms > 0), default=None)
