@@ -11,5 +11,5 @@ import pytest
 sys.path[:0] = [str(Path(__file__).parents[n]) for n in (0, 1)]
 pytest.register_assert_rewrite("contract")
 
-# The fixtures `redis` and `redis_server`.
-pytest_plugins = ["fixtures.redis"]
+# The fixtures `redis`, `redis_server` and `later`.
+pytest_plugins = ["fixtures.redis", "fixtures.timers"]

@@ -1,9 +1,7 @@
 import gc
 import multiprocessing
-import threading
 import time
 import tracemalloc
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -12,6 +10,7 @@ from redis import Redis
 from rq.job import Job as RQJob
 
 from fixtures.finisher import FakeWorker, fail, finish
+from fixtures.timers import Later
 from tensorq import (
     Client,
     InputError,
@@ -39,12 +38,6 @@ def double(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {"y": inputs["x"] * 2}
 
 
-def later(delay_s: float, action: Callable[[], object]) -> None:
-    timer = threading.Timer(delay_s, action)
-    timer.daemon = True
-    timer.start()
-
-
 def test_a_result_comes_back(client: Client, redis: Redis) -> None:
     with FakeWorker(redis, "net", double):
         job = client.submit("net", x(4))
@@ -68,7 +61,9 @@ def test_gather_is_in_order_and_may_be_repeated(client: Client, redis: Redis) ->
     assert client.gather([]) == []
 
 
-def test_as_completed_yields_each_job_once_in_whichever_way_it_ended(client: Client, redis: Redis) -> None:
+def test_as_completed_yields_each_job_once_in_whichever_way_it_ended(
+    client: Client, redis: Redis, later: Later
+) -> None:
     jobs = client.submit_many("net", [x(n) for n in range(6)])
     done, failed, cancelled, deleted, expired, late = jobs
     finish(redis, "net", {done.id: x(0)})
@@ -113,14 +108,14 @@ def test_a_job_as_it_is_yielded_has_its_result_at_hand(client: Client, redis: Re
     assert all(job._outcome is None for job in jobs)
 
 
-def test_as_completed_yields_as_jobs_complete(client: Client, redis: Redis) -> None:
+def test_as_completed_yields_as_jobs_complete(client: Client, redis: Redis, later: Later) -> None:
     jobs = client.submit_many("net", [x(n) for n in range(3)])
     for n in (2, 0, 1):
         later(0.1 + 0.2 * (2, 0, 1).index(n), lambda n=n: finish(redis, "net", {jobs[n].id: x(n)}))
     assert [jobs.index(job) for job in client.as_completed(jobs, timeout=10)] == [2, 0, 1]
 
 
-def test_a_failure_names_kind_message_and_the_whole_text(client: Client, redis: Redis) -> None:
+def test_a_failure_names_kind_message_and_the_whole_text(client: Client, redis: Redis, later: Later) -> None:
     job = client.submit("net", x(1))
     later(0.1, lambda: fail(redis, "net", [job.id], TRACEBACK))
     with pytest.raises(JobFailed, match=f"job {job.id} failed: ShapeError: no such shape") as caught:
@@ -144,7 +139,7 @@ def test_gather_raises_the_first_error_or_puts_errors_in_their_places(client: Cl
     assert [type(one) for one in got[1:]] == [JobFailed, ResultTimeout, WireError]
 
 
-def test_a_timeout_says_which_job_and_leaves_it_as_it_is(client: Client, redis: Redis) -> None:
+def test_a_timeout_says_which_job_and_leaves_it_as_it_is(client: Client, redis: Redis, later: Later) -> None:
     jobs = client.submit_many("net", [x(1), x(2)])
     for wait in (lambda: jobs[0].result(timeout=0.1), lambda: client.gather(jobs, timeout=0.1)):
         with pytest.raises(ResultTimeout, match=f"job {jobs[0].id}.* has not ended within 0.1 s") as caught:
@@ -172,7 +167,7 @@ LOST = {
 
 @pytest.mark.parametrize("case", LOST)
 def test_what_pushes_no_hint_does_not_hang_a_waiter(
-    client: Client, redis: Redis, case: str, monkeypatch: pytest.MonkeyPatch
+    client: Client, redis: Redis, case: str, monkeypatch: pytest.MonkeyPatch, later: Later
 ) -> None:
     monkeypatch.setattr(delivery, "CHECK_EVERY_S", 0.3)
     action, error = LOST[case]
@@ -185,7 +180,7 @@ def test_what_pushes_no_hint_does_not_hang_a_waiter(
 
 
 def test_a_result_whose_hint_is_lost_is_found(
-    client: Client, redis: Redis, monkeypatch: pytest.MonkeyPatch
+    client: Client, redis: Redis, monkeypatch: pytest.MonkeyPatch, later: Later
 ) -> None:
     monkeypatch.setattr(delivery, "CHECK_EVERY_S", 0.3)
     job = client.submit("net", x(1))
@@ -194,7 +189,7 @@ def test_a_result_whose_hint_is_lost_is_found(
     assert job.result(timeout=5)["x"][0, 0] == 9
 
 
-def test_a_job_of_another_client_is_polled_for(client: Client, redis: Redis) -> None:
+def test_a_job_of_another_client_is_polled_for(client: Client, redis: Redis, later: Later) -> None:
     job = client.submit("net", x(1))
     with Client(redis) as other:
         later(0.3, lambda: finish(redis, "net", {job.id: x(1)}))
@@ -213,7 +208,7 @@ def test_a_finished_job_without_a_result_is_expired(client: Client, redis: Redis
         job.result(timeout=5)
 
 
-def test_a_hint_that_comes_too_early_is_waited_over(client: Client, redis: Redis) -> None:
+def test_a_hint_that_comes_too_early_is_waited_over(client: Client, redis: Redis, later: Later) -> None:
     job = client.submit("net", x(1))
     redis.rpush(keys.done(job._owner), job.id)
     later(0.3, lambda: finish(redis, "net", {job.id: x(1)}))
@@ -228,7 +223,7 @@ def test_threads_share_a_client(client: Client, redis: Redis) -> None:
         assert list(pool.map(one, range(200))) == [2.0 * n for n in range(200)]
 
 
-def test_a_wait_costs_no_poll_a_job(client: Client, redis: Redis) -> None:
+def test_a_wait_costs_no_poll_a_job(client: Client, redis: Redis, later: Later) -> None:
     jobs = client.submit_many("net", [x(n) for n in range(200)])
     later(1.0, lambda: finish(redis, "net", {job.id: x(0) for job in jobs}))
     before = calls_of(redis)

@@ -1,7 +1,7 @@
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 
@@ -10,6 +10,7 @@ from redis import Redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from fixtures.timers import Later
 from tensorq import delivery, keys
 from tensorq.delivery import Completions
 
@@ -37,19 +38,12 @@ def start(redis: Redis, *job_ids: str) -> None:
         redis.hset(keys.job(job_id), "status", "started")
 
 
-def later(delay_s: float, action: Callable[[], object]) -> threading.Timer:
-    timer = threading.Timer(delay_s, action)
-    timer.daemon = True
-    timer.start()
-    return timer
-
-
 def after(seconds: float) -> float:
     return time.monotonic() + seconds
 
 
 @pytest.mark.usefixtures("no_checks")
-def test_a_hint_wakes_the_wait(redis: Redis, completions: Completions) -> None:
+def test_a_hint_wakes_the_wait(redis: Redis, completions: Completions, later: Later) -> None:
     start(redis, "a", "b")
     with completions.waiting(["a", "b"], polled=False) as wait:
         later(0.1, lambda: end(redis, "b"))
@@ -100,7 +94,7 @@ def test_a_client_that_never_waits_keeps_nothing(completions: Completions, redis
 
 @pytest.mark.parametrize("status", ["finished", "failed", "canceled", "stopped", None])
 def test_what_ended_without_a_hint_is_found_by_the_check(
-    redis: Redis, completions: Completions, status: str | None, monkeypatch: pytest.MonkeyPatch
+    redis: Redis, completions: Completions, status: str | None, monkeypatch: pytest.MonkeyPatch, later: Later
 ) -> None:
     monkeypatch.setattr(delivery, "CHECK_EVERY_S", 0.3)
     start(redis, "a", "b")
@@ -145,7 +139,7 @@ def test_each_check_is_bounded_and_all_ids_have_their_turn(redis: Redis, complet
 
 
 def test_jobs_of_others_are_polled_with_a_growing_interval(
-    redis: Redis, completions: Completions, monkeypatch: pytest.MonkeyPatch
+    redis: Redis, completions: Completions, monkeypatch: pytest.MonkeyPatch, later: Later
 ) -> None:
     start(redis, "a")
     checks: list[float] = []
@@ -264,7 +258,9 @@ def test_a_reader_that_fails_or_gives_up_hands_over(
 
 
 @pytest.mark.usefixtures("no_checks")
-def test_a_reader_that_leaves_for_its_callers_work_hands_over(redis: Redis, completions: Completions) -> None:
+def test_a_reader_that_leaves_for_its_callers_work_hands_over(
+    redis: Redis, completions: Completions, later: Later
+) -> None:
     start(redis, "a", "b", "c")
     with ExitStack() as stack, ThreadPoolExecutor(1) as pool:
         for _ in range(20):  # waits whose callers are busy, too: they cannot take over
@@ -286,7 +282,7 @@ def _next(completions: Completions, job_id: str) -> set[str]:
 
 
 def test_a_job_that_was_handed_out_and_runs_again_is_waited_for_on(
-    redis: Redis, completions: Completions
+    redis: Redis, completions: Completions, later: Later
 ) -> None:
     start(redis, "a")
     with completions.waiting(["a"], polled=False) as wait:
@@ -316,7 +312,9 @@ def short_timeout(redis: Redis, request: pytest.FixtureRequest) -> Iterator[Redi
 
 @pytest.mark.parametrize("short_timeout", [0.02, 0.2, 0.3, 0.5], indirect=True)
 @pytest.mark.usefixtures("no_checks")
-def test_a_socket_timeout_shorter_than_the_wait_does_not_break_it(redis: Redis, short_timeout: Redis) -> None:
+def test_a_socket_timeout_shorter_than_the_wait_does_not_break_it(
+    redis: Redis, short_timeout: Redis, later: Later
+) -> None:
     start(redis, "a")
     completions = Completions(short_timeout, "me")
     with completions.waiting(["a"], polled=False) as wait:
