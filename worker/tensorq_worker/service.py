@@ -109,7 +109,7 @@ class Service:
         )
         self._pulse = Pulse(
             [
-                # In this order: after a pause the worker renews its own lapsed leases rather than reap them.
+                # In this order: a reap gives back what had lapsed by the last beat.
                 Task("beat", config.beat_s, self._beat),
                 Task("reaping", config.lease_s / 3, self._reap),
                 Task("publishing", PUBLISH_EVERY_S, self._publish),

@@ -1,5 +1,8 @@
+import time
+
 import pytest
 
+from fixtures.leased import MODEL, claim, leased, store
 from tensorq.connection import binary_client
 from tensorq_worker.broker import Broker
 
@@ -24,3 +27,29 @@ def test_a_rehearsal_brings_its_payload_back_and_leaves_nothing(broker, redis):
     large = bytes(range(256)) * 1000
     assert broker.rehearse("rehearsal-1", large) == large
     assert redis.keys("*") == []
+
+
+def test_a_worker_that_paused_after_its_beat_does_not_reap_its_own(redis, redis_server):
+    with binary_client(redis_server.url) as client:
+        own, other = (Broker(client, name, lease_s=1) for name in ("own", "other"))
+        store(redis, ["a"])
+        (job,) = claim(own)
+        own.beat([job], 60)
+        time.sleep(2.1)
+        assert own.reap([MODEL], crash_cap=3) == []
+        assert leased(redis) == ["a"]
+        # Its next beat renews what nobody took, and any other worker may have taken it.
+        own.beat([job], 60)
+        assert other.reap([MODEL], crash_cap=3) == []
+        time.sleep(2.1)
+        assert [word for *_, word in other.reap([MODEL], crash_cap=3)] == ["returned"]
+
+
+def test_what_a_dead_worker_left_is_reaped_by_one_that_beats(redis, redis_server):
+    with binary_client(redis_server.url) as client:
+        dead, alive = (Broker(client, name, lease_s=1) for name in ("dead", "alive"))
+        store(redis, ["a"])
+        claim(dead)
+        time.sleep(2.1)
+        alive.beat([], 60)
+        assert [word for *_, word in alive.reap([MODEL], crash_cap=3)] == ["returned"]

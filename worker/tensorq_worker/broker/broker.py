@@ -71,6 +71,7 @@ class Broker:
         self._worker_key = keys.WORKER + worker
         self._executions = keys.executions_of(worker)
         self._pending_token: str | None = None
+        self._beaten_at: int | str = ""
 
     def claim(self, wants: Sequence[Want]) -> list[Claimed]:
         """Takes jobs and leases them; a second round trip fetches payloads above 64 KiB.
@@ -151,7 +152,7 @@ class Broker:
         ]
         for job in jobs:
             args += (job.job_id, job.queue, job.token)
-        alive, *lost = BEAT(self.redis, [self._worker_key, self._executions], args)
+        alive, self._beaten_at, *lost = BEAT(self.redis, [self._worker_key, self._executions], args)
         return alive == 1, [job_id.decode() for job_id in lost]
 
     @property
@@ -169,14 +170,14 @@ class Broker:
         return cast(int, GIVE_BACK(self.redis, [self._executions, keys.WAKE], args))
 
     def reap(self, models: Iterable[str], *, crash_cap: int, limit: int = 1000) -> list[tuple[str, str, str]]:
-        """Gives back jobs whose lease has lapsed, of any worker.
+        """Gives back jobs whose lease has lapsed, of any worker; after a beat, those that had by then.
 
         Returns:
             For each job its id, its queue and ``returned``, ``suspect`` or ``poison``.
         """
         args: list[Argument] = [
             *(keys.JOB, keys.QUEUE, keys.WIP, keys.EXECUTION, keys.EXECUTIONS, keys.WORKER),
-            *(keys.running(""), keys.LEASE_OFFSET, crash_cap, limit),
+            *(keys.running(""), keys.LEASE_OFFSET, crash_cap, limit, self._beaten_at),
             *(queue for model in models for queue in model_queues(model)),
         ]
         reply = REAP(self.redis, [keys.WAKE], args)

@@ -2,7 +2,8 @@
 -- KEYS: worker, worker's executions
 -- ARGV: rq prefixes (job, wip, execution, executions), lease in s, lease offset, now as RQ writes times, now
 --       in epoch seconds, worker ttl in s, then a job: id, queue, token
--- Reply: 1 where the worker is registered still, then ids that are not this worker's any more
+-- Reply: 1 where the worker is registered still, Redis's time in s, then ids that are not this worker's any
+--        more
 local JOB, WIP, EXECUTION, EXECUTIONS = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local lease, offset, now_text, now_epoch = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7], ARGV[8]
 -- EXPIRE is no denyoom command: with it first, beats go on under maxmemory.
@@ -11,8 +12,9 @@ redis.call('EXPIRE', KEYS[2], ARGV[9])
 -- Counters and states revive the key after Redis lost it, but not what registering wrote.
 local alive = redis.call('HEXISTS', KEYS[1], 'birth')
 if alive == 1 then redis.call('HSET', KEYS[1], 'last_heartbeat', now_text) end
-local expiry = tonumber(redis.call('TIME')[1]) + lease
-local reply = {alive}
+local time = tonumber(redis.call('TIME')[1])
+local expiry = time + lease
+local reply = {alive, time}
 for i = 10, #ARGV, 3 do
   local id, queue, token = ARGV[i], ARGV[i + 1], ARGV[i + 2]
   local member = id .. ':' .. token

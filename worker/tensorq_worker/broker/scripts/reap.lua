@@ -1,15 +1,17 @@
 -- Gives back the jobs of dead workers: those whose lease has lapsed, by Redis's own clock.
 -- KEYS: wake stream
 -- ARGV: rq prefixes (job, queue, wip, execution, executions, worker), running prefix, lease offset, cap of
---       crashes while alone, how many to reap, then queue names
+--       crashes while alone, how many to reap, Redis's time in s at the caller's last beat or '', then queue
+--       names
 -- Reply, a job: id, queue, word: returned, suspect, poison
 -- A job that was in the tile a dead worker ran is a suspect and runs alone next; only a crash while alone is
 -- counted, and at the cap the job is marked poison, for the worker that claims it to fail it. The counter
 -- goes then, or one requeue by a person would fail at once.
 local JOB, QUEUE, WIP, EXECUTION, EXECUTIONS, WORKER = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local RUNNING, offset, cap, limit = ARGV[7], tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
-local time = redis.call('TIME')
-local now = string.format('%.0f', offset + tonumber(time[1]))
+-- What lapsed since its last beat may be the caller's own, that a pause kept from renewing it.
+local time = math.min(tonumber(redis.call('TIME')[1]), tonumber(ARGV[11]) or math.huge)
+local now = string.format('%.0f', offset + time)
 local reply, tiles = {}, {}
 
 local function was_running(worker, id)
@@ -24,7 +26,7 @@ local function was_running(worker, id)
   return ids[id]
 end
 
-for i = 11, #ARGV do
+for i = 12, #ARGV do
   local queue = ARGV[i]
   local lapsed = redis.call('ZRANGEBYSCORE', WIP .. queue, ARGV[8], now, 'LIMIT', 0, limit)
   for n = #lapsed, 1, -1 do
