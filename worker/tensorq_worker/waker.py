@@ -10,6 +10,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from tensorq import keys
+from tensorq_worker.loop.wake import Wake
 
 log = logging.getLogger("rq.worker")
 BLOCK_MS = 1000
@@ -25,7 +26,7 @@ class Waker:
         wake: set for each entry.
     """
 
-    def __init__(self, redis: Redis, wake: threading.Event) -> None:
+    def __init__(self, redis: Redis, wake: Wake) -> None:
         self._redis = redis
         self._wake = wake
         self._stop = threading.Event()

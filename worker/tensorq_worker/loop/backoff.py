@@ -7,6 +7,8 @@ import threading
 
 from redis.exceptions import RedisError, ResponseError
 
+from tensorq_worker.loop.wake import Wake
+
 log = logging.getLogger("rq.worker")
 
 
@@ -21,7 +23,7 @@ class Backoff:
         """Starts over with the shortest pause."""
         self._pause_s = 0.1
 
-    def wait(self, stop: threading.Event, error: Exception, doing: str) -> bool:
+    def wait(self, stop: threading.Event | Wake, error: Exception, doing: str) -> bool:
         """Logs, pauses, and returns False if ``stop`` was set meanwhile."""
         log.error("%s: Redis: %s; trying again in %.1f s", doing, error, self._pause_s)
         stopped = stop.wait(self._pause_s)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
+
+from tensorq_worker.loop.wake import Wake
 
 
 class Stop:
@@ -17,7 +18,7 @@ class Stop:
     """
 
     def __init__(self) -> None:
-        self.wake = threading.Event()
+        self.wake = Wake()
         self.requested = False
         self.forced = False
         self.jobs: deque[str] = deque()
