@@ -12,12 +12,14 @@ from redis.backoff import ExponentialWithJitterBackoff
 from redis.client import Pipeline
 from redis.cluster import RedisCluster
 from redis.connection import ConnectionPool
+from redis.exceptions import WatchError
 from redis.retry import Retry
 from redis.sentinel import SentinelConnectionPool
 
 from tensorq.errors import ConfigError, RedisUnavailable
 
 LONGEST_BLOCK_S = 1.0
+MOST_LOST = 4
 BLOCK_ENDS_LATE_S = 0.1  # one tick of its timer, at the default hz
 
 # What a pool puts among its connections' arguments for itself; a new pool makes its own.
@@ -102,6 +104,28 @@ def location(redis: Redis) -> str:
         return f"Redis (Sentinel service {pool.service_name!r})"
     where = settings.get("path") or f"{settings.get('host', 'localhost')}:{settings.get('port', 6379)}"
     return f"Redis at {where}, db {settings.get('db', 0)},"
+
+
+def watch_again(conflict: WatchError, lost: int) -> int:
+    """Counts the connections that a transaction has lost, which redis-py reports as conflicts.
+
+    Args:
+        conflict: why the transaction did not go through.
+        lost: connections lost before.
+
+    Returns:
+        Connections lost by now.
+
+    Raises:
+        ConnectionError, TimeoutError: it was one too many. What makes Redis hang up each time, such as an
+            input above its proto-max-bulk-len, would be sent for ever.
+    """
+    cause = conflict.__context__
+    if not isinstance(cause, failures.ConnectionError | failures.TimeoutError):
+        return lost
+    if lost == MOST_LOST:
+        raise cause
+    return lost + 1
 
 
 @contextmanager

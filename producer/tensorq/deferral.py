@@ -14,6 +14,7 @@ from rq.job import JobStatus
 from rq.serializers import JSONSerializer
 
 from tensorq import jobhash, keys
+from tensorq.connection import watch_again
 from tensorq.jobhash import JobOptions
 from tensorq.names import queue_name
 from tensorq.submission import FULL, KNOWN, STORED, Limits, Request
@@ -48,6 +49,7 @@ def _submit_one(
     size_bytes = len(request.payload)
     fields = jobhash.common_fields(model, client_id, options, datetime.now(UTC))
     fields |= {jobhash.ROWS: request.rows, jobhash.BYTES: size_bytes}
+    lost = 0
     with redis.pipeline(transaction=True) as pipe:
         while True:
             try:
@@ -70,7 +72,8 @@ def _submit_one(
                 if job.get_status(refresh=False) != JobStatus.DEFERRED:
                     pipe.xadd(keys.WAKE, {"model": model}, maxlen=1000)
                 pipe.execute()
-            except WatchError:
+            except WatchError as exc:
+                lost = watch_again(exc, lost)
                 continue
             return STORED
 
