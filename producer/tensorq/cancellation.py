@@ -46,7 +46,7 @@ def cancel(redis: Redis, job_id: str) -> bool:
                 pipe.multi()
                 job.cancel(pipeline=pipe)
                 if model is not None:
-                    _discard(pipe, job_id, model.decode(), (owner or b"").decode())
+                    discard(pipe, job_id, model.decode(), (owner or b"").decode())
                 pipe.execute()
             except WatchError:
                 continue
@@ -70,7 +70,15 @@ def _drop_lapsed(redis: Redis, job_id: str) -> None:
             redis.zrem(keys.EXECUTIONS + job_id, execution)
 
 
-def _discard(pipe: Redis, job_id: str, model: str, owner: str) -> None:
+def discard(pipe: Redis, job_id: str, model: str, owner: str) -> None:
+    """Adds to a transaction: drop what is stored and counted as a job's input, and tell its client.
+
+    Args:
+        pipe: in MULTI.
+        job_id: the RQ job id.
+        model: the job's model.
+        owner: whose completion list is told; empty for nobody's.
+    """
     # EVAL, since a script that the server does not know fails alone inside MULTI.
     names = [keys.input(job_id), keys.inputs(model), keys.input_bytes(model), keys.done(owner)]
     pipe.eval(DISCARD.source, 4, *names, job_id, keys.DONE_LIMIT if owner else 0, DONE_TTL_S)

@@ -258,7 +258,9 @@ class Client:
         limits = self._limits.over(admission.limits)
         owner = self._collector.client_id
         with translated(self._redis):
-            store = deferral.submit if chosen.depends_on else submission.submit
+            store = submission.submit if job_id is None else submission.submit_own
+            if chosen.depends_on:
+                store = deferral.submit
             outcomes = store(self._redis, model, requests, owner, chosen, limits)
         # A job that was known already may be another client's, whose list is told.
         jobs = [

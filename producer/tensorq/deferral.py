@@ -14,6 +14,7 @@ from rq.job import JobStatus
 from rq.serializers import JSONSerializer
 
 from tensorq import jobhash, keys
+from tensorq.cancellation import discard
 from tensorq.connection import watch_again
 from tensorq.jobhash import JobOptions
 from tensorq.names import queue_name
@@ -64,6 +65,10 @@ def _submit_one(
                     name: value for name, value in fields.items() if name.startswith("tensorq_")
                 }
                 pipe.hset(keys.job(request.job_id), mapping=ours)
+                # A job of this id that is gone may have left its input, its entry in the index and a result.
+                discard(pipe, request.job_id, model, "")
+                if redis.exists(keys.result(request.job_id)):
+                    pipe.unlink(keys.result(request.job_id))
                 # RQ starts ttl anew when it queues the job.
                 expiry_s = 2 * options.ttl_s + 600 if options.ttl_s is not None else None
                 pipe.set(keys.input(request.job_id), request.payload, ex=expiry_s)

@@ -9,8 +9,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from redis import Redis
+from redis.exceptions import WatchError
 
 from tensorq import jobhash, keys
+from tensorq.connection import watch_again
 from tensorq.errors import ConfigError, QueueFull, WireError
 from tensorq.jobhash import JobOptions
 from tensorq.names import queue_name
@@ -94,7 +96,7 @@ def submit(
         WireError: a large payload vanished before its job was stored (Redis evicts or lost it).
     """
     outcomes: list[int] = []
-    head = _head(model, client_id, options, limits)
+    head = _head(model, client_id, options, limits, "")
     for batch in _round_trips(requests):
         commands, calls = [], []
         for chunk in batch:
@@ -110,6 +112,41 @@ def submit(
         lost = requests[outcomes.index(LOST)].job_id
         raise WireError(f"job {lost}: Redis lost its payload before the job was stored; submit it again")
     return outcomes
+
+
+def submit_own(
+    redis: Redis, model: str, requests: Sequence[Request], client_id: str, options: JobOptions, limits: Limits
+) -> list[int]:
+    """As `submit`, for jobs whose ids are the caller's own: Redis may hold a job of such an id already.
+
+    A job that is there keeps its input. One that is gone may have left an entry in the index of inputs, until
+    a worker's next sweep, and a result: a new job takes over neither.
+    """
+    return [_submit_own(redis, model, request, client_id, options, limits) for request in requests]
+
+
+def _submit_own(
+    redis: Redis, model: str, request: Request, client_id: str, options: JobOptions, limits: Limits
+) -> int:
+    names = _keys(model, options)
+    args = [*_head(model, client_id, options, limits, keys.RESULT), *_tail([request])]
+    if len(request.payload) <= INLINE_BYTES:
+        return int(SUBMIT(redis, names, args)[2])
+    # A plain SET before the script would overwrite the input of a job that waits or runs.
+    lost = 0
+    with redis.pipeline(transaction=True) as pipe:
+        while True:
+            try:
+                pipe.watch(keys.job(request.job_id))
+                if pipe.exists(keys.job(request.job_id)):
+                    return KNOWN
+                pipe.multi()
+                pipe.set(keys.input(request.job_id), request.payload, ex=STAGED_TTL_S)
+                # EVAL, since a script that the server does not know fails alone inside MULTI.
+                pipe.eval(SUBMIT.source, len(names), *names, *args)
+                return int(pipe.execute()[1][2])
+            except WatchError as exc:
+                lost = watch_again(exc, lost)
 
 
 def refuse_full(model: str, outcomes: Sequence[int], jobs: Sequence[Any], limits: Limits) -> None:
@@ -134,7 +171,7 @@ def _keys(model: str, options: JobOptions) -> list[str]:
     return [queue, keys.QUEUES, keys.inputs(model), keys.input_bytes(model), keys.WAKE]
 
 
-def _head(model: str, client_id: str, options: JobOptions, limits: Limits) -> list[Argument]:
+def _head(model: str, client_id: str, options: JobOptions, limits: Limits, results: str) -> list[Argument]:
     fields = jobhash.common_fields(model, client_id, options, datetime.now(UTC))
     return [
         keys.JOB,
@@ -144,6 +181,7 @@ def _head(model: str, client_id: str, options: JobOptions, limits: Limits) -> li
         limits.max_bytes or 0,
         options.ttl_s or 0,
         int(options.at_front),
+        results,
         2 * len(fields),
         *(part for item in fields.items() for part in item),
     ]

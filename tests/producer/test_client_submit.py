@@ -3,7 +3,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from redis import Redis
+from rq.job import Job as RQJob
 
+from fixtures.finisher import FakeWorker, finish
 from tensorq import (
     Client,
     ConfigError,
@@ -177,6 +179,32 @@ def test_a_repeated_job_id_is_one_job(client: Client, redis: Redis) -> None:
     first = client.submit("net", X, job_id="nightly-7")
     assert client.submit("net", X, job_id="nightly-7") == first
     assert redis.llen(keys.queue("net")) == 1
+
+
+@pytest.mark.parametrize("rows", [1, 10_000], ids=["small", "large"])
+def test_a_second_submit_of_an_id_leaves_the_first_ones_input(
+    client: Client, redis: Redis, rows: int
+) -> None:
+    client.submit("net", {"x": np.zeros((rows, 3), np.float32)}, job_id="nightly-7")
+    client.submit("net", {"x": np.ones((rows, 3), np.float32)}, job_id="nightly-7", ttl=5)
+    with FakeWorker(redis, "net"):
+        assert client.result("nightly-7", timeout=5)["x"].sum() == 0
+
+
+def test_an_id_of_a_job_that_was_deleted_gets_the_new_jobs_result(client: Client, redis: Redis) -> None:
+    client.submit("net", X, job_id="nightly-7")
+    finish(redis, "net", {"nightly-7": X})
+    RQJob.fetch("nightly-7", connection=redis).delete()
+    job = client.submit("net", {"x": np.ones((1, 3), np.float32)}, job_id="nightly-7")
+    with FakeWorker(redis, "net"):
+        assert job.result(timeout=5)["x"].sum() == 3
+
+
+def test_a_job_that_expired_and_is_submitted_anew_is_counted_once(client: Client, redis: Redis) -> None:
+    for _ in range(3):
+        client.submit("net", X, job_id="nightly-7", ttl=60)
+        redis.delete(keys.job("nightly-7"))  # as its expiry does
+    assert int(redis.get(keys.input_bytes("net")) or 0) == redis.strlen(keys.input("nightly-7"))
 
 
 def test_a_queue_full_of_jobs_refuses_and_lists_what_it_took(redis: Redis) -> None:

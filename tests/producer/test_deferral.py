@@ -137,3 +137,13 @@ def test_a_dependency_that_ends_while_it_is_stored_does_not_leave_it_waiting(
         RQJob.fetch(second.id, connection=redis, serializer=JSONSerializer).get_status() == JobStatus.QUEUED
     )
     assert redis.lrange(keys.queue("net"), 0, -1) == [second.id.encode()]
+
+
+def test_an_id_that_is_free_again_takes_over_nothing_of_the_job_before(client: Client, redis: Redis) -> None:
+    first = client.submit("net", X)
+    client.submit("net", X, depends_on=first, job_id="mine")
+    redis.set(keys.result("mine"), "of the job before")
+    redis.delete(keys.job("mine"))
+    client.submit("net", {"x": np.zeros((2, 3), np.float32)}, depends_on=first, job_id="mine")
+    assert int(redis.get(keys.input_bytes("net")) or 0) == sum(map(int, redis.hvals(keys.inputs("net"))))
+    assert not redis.exists(keys.result("mine"))

@@ -14,6 +14,7 @@ from tensorq.submission import (
     new_job_id,
     refuse_full,
     submit,
+    submit_own,
 )
 
 SMALL, LARGE = b"s" * 100, b"L" * (INLINE_BYTES + 1)
@@ -173,3 +174,68 @@ def test_job_ids_differ_and_are_rqs() -> None:
 
 def test_the_script_is_the_file() -> None:
     assert SUBMIT.source.startswith("-- Stores jobs of one model")
+
+
+def store_own(
+    redis: Redis, payload: bytes, limits: Limits | None = None, options: JobOptions | None = None
+) -> int:
+    request = Request("mine", 1, payload)
+    return submit_own(redis, "net", [request], "me", options or JobOptions(), limits or Limits())[0]
+
+
+OTHERS = [(SMALL, b"t" * 100), (SMALL, LARGE), (LARGE, SMALL), (LARGE, b"M" * len(LARGE))]
+
+
+@pytest.mark.parametrize(("first", "second"), OTHERS)
+def test_an_id_that_is_taken_keeps_its_input_and_its_life(redis: Redis, first: bytes, second: bytes) -> None:
+    assert store_own(redis, first) == STORED
+    assert store_own(redis, second, options=JobOptions(ttl_s=5)) == KNOWN
+    assert redis.get(keys.input("mine")) == first
+    assert redis.ttl(keys.input("mine")) == -1
+    assert counted(redis) == len(first)
+    redis.expire(keys.input("mine"), 1000)  # as a failed job's is
+    assert store_own(redis, second) == KNOWN
+    assert 990 < redis.ttl(keys.input("mine")) <= 1000
+
+
+@pytest.mark.parametrize(("first", "second"), OTHERS)
+def test_an_id_that_is_free_again_takes_over_nothing_of_the_job_before(
+    redis: Redis, first: bytes, second: bytes
+) -> None:
+    store_own(redis, first, options=JobOptions(ttl_s=60))
+    redis.set(keys.result("mine"), "of the job before")
+    redis.delete(keys.job("mine"), keys.queue("net"))  # as RQ's Job.delete does, and an expiry
+    assert store_own(redis, second) == STORED
+    assert redis.get(keys.input("mine")) == second
+    assert redis.ttl(keys.input("mine")) == -1
+    assert counted(redis) == len(second)
+    assert not redis.exists(keys.result("mine"))
+
+
+@pytest.mark.parametrize("payload", [SMALL, LARGE], ids=["small", "large"])
+def test_an_id_of_ones_own_is_bounded_as_any(redis: Redis, payload: bytes) -> None:
+    limits = Limits(max_bytes=len(payload))
+    assert store_own(redis, payload, limits) == STORED
+    redis.delete(keys.job("mine"))
+    assert store_own(redis, payload, limits) == STORED  # in place of what was left of the one before
+    redis.delete(keys.job("mine"), keys.input("mine"), keys.inputs("net"))
+    assert store_own(redis, payload, limits) == FULL
+    assert not redis.exists(keys.job("mine"), keys.input("mine"))
+
+
+def test_a_job_that_another_producer_stores_meanwhile_keeps_its_input(redis: Redis) -> None:
+    class Slower(Redis):
+        def pipeline(self, *args: object, **kwargs: object):  # type: ignore[no-untyped-def]
+            pipe = super().pipeline(*args, **kwargs)
+            run = pipe.execute
+
+            def late(*more: object) -> object:
+                store_own(redis, LARGE)
+                return run(*more)
+
+            pipe.execute = late
+            return pipe
+
+    slower = Slower(connection_pool=redis.connection_pool)
+    assert store_own(slower, b"M" * len(LARGE)) == KNOWN
+    assert redis.get(keys.input("mine")) == LARGE

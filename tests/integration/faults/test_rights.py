@@ -62,6 +62,9 @@ def client(guarded: RedisServer) -> Iterator[Client]:
 def test_all_that_producers_and_workers_do_is_allowed(admin: Redis, client: Client, workers: Workers) -> None:
     worker = start_faulty(workers, "--with-scheduler", tile_s="0.02")
     assert_all_right(client, admin, submit(client, 100, (1, 3)), (1, 3))
+    client.result(client.submit(MODEL, {"x": rows(1)}, job_id="mine"), 20)
+    admin.delete(keys.job("mine"))
+    client.result(client.submit(MODEL, {"x": rows(1)}, job_id="mine"), 20)
     client.gather(submit(client, 20, priority="high", at_front=True, ttl=60, result_ttl=90), 20)
     large = client.submit_many(MODEL, [{"x": np.full((1, 40_000), n, np.float32)} for n in range(10)])
     assert len(list(client.as_completed(large, 20))) == 10
