@@ -6,11 +6,12 @@ from typing import cast
 
 from redis import Redis
 from redis.exceptions import WatchError
-from rq.exceptions import NoSuchJobError
+from rq.exceptions import InvalidJobOperation, NoSuchJobError
 from rq.job import Job as RQJob
 from rq.serializers import JSONSerializer
 
 from tensorq import jobhash, keys
+from tensorq.connection import watch_again
 from tensorq.scripting import Script
 from tensorq.status import from_rq
 
@@ -32,15 +33,16 @@ def cancel(redis: Redis, job_id: str) -> bool:
     Returns:
         False where the job had ended already or is not there.
     """
-    tries = 0
+    tries = lost = 0
     with redis.pipeline(transaction=True) as pipe:
         while True:
             tries += 1
-            pipe.watch(keys.job(job_id))
-            status, model, owner = cast(list[bytes | None], pipe.hmget(keys.job(job_id), _FIELDS))
-            if from_rq(status).ended:
-                return False
             try:
+                pipe.watch(keys.job(job_id))
+                status, model, owner = cast(list[bytes | None], pipe.hmget(keys.job(job_id), _FIELDS))
+                if from_rq(status).ended:
+                    # Where the reply to a try was lost, it is that try that is seen here.
+                    return lost > 0 and status == b"canceled"
                 # RQ's default serializer would unpickle the job's meta.
                 job = RQJob.fetch(job_id, connection=redis, serializer=JSONSerializer)
                 pipe.multi()
@@ -48,7 +50,14 @@ def cancel(redis: Redis, job_id: str) -> bool:
                 if model is not None:
                     discard(pipe, job_id, model.decode(), (owner or b"").decode())
                 pipe.execute()
-            except WatchError:
+            except WatchError as exc:
+                lost = watch_again(exc, lost)
+                continue
+            except InvalidJobOperation:
+                # RQ's word for a job that somebody else cancelled or deleted since it was looked at.
+                if tries == MOST_TRIES:
+                    raise
+                pipe.reset()
                 continue
             except ValueError:
                 # RQ's word for an execution that ended, or lapsed, while it read a job's one by one.

@@ -1,5 +1,6 @@
 import os
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -95,6 +96,24 @@ def test_a_job_that_ends_between_the_look_and_the_cancel_keeps_its_result(
     monkeypatch.setattr(RQJob, "fetch", end_first)
     assert not job.cancel()
     assert job.status() is Status.FINISHED
+
+
+@pytest.mark.parametrize("act", [RQJob.cancel, RQJob.delete])
+def test_a_job_that_someone_else_cancels_or_deletes_at_that_moment_was_not_cancelled_here(
+    client: Client, redis: Redis, monkeypatch: pytest.MonkeyPatch, act: Callable[[RQJob], object]
+) -> None:
+    job = client.submit("net", X)
+    fetch = RQJob.fetch
+
+    def act_first(*args: object, **kwargs: object) -> RQJob:
+        fetched = fetch(*args, **kwargs)  # type: ignore[arg-type]
+        monkeypatch.setattr(RQJob, "fetch", fetch)
+        act(fetch(job.id, connection=redis))
+        return fetched
+
+    monkeypatch.setattr(RQJob, "fetch", act_first)
+    assert not job.cancel()
+    assert job.status() in (Status.CANCELLED, Status.EXPIRED)
 
 
 def test_a_job_that_ends_while_rq_reads_its_executions_keeps_its_result(

@@ -59,3 +59,13 @@ def test_a_submit_under_an_id_of_ones_own_at_which_redis_hangs_up_each_time_is_g
     proxy.lose_request(STORING, times=50)
     with pytest.raises(RedisUnavailable, match="cannot be reached"):
         client.submit(MODEL, LARGE, job_id="mine")
+
+
+@pytest.mark.parametrize("lost", ["lose_reply", "lose_request"])
+@pytest.mark.parametrize("step", ["WATCH", "HMGET", "HGETALL", "EXEC"])
+def test_a_retried_cancel_says_that_it_cancelled(proxy: Proxy, client: Client, step: str, lost: str) -> None:
+    job = client.submit(MODEL, X)
+    rule = getattr(proxy, lost)(lambda sent: sent.name == step)
+    assert job.cancel()
+    assert rule.done == 1
+    assert not job.cancel()
