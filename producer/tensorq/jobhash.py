@@ -10,7 +10,7 @@ import json
 import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
@@ -114,7 +114,7 @@ def common_fields(model: str, client_id: str, options: JobOptions, at: datetime)
         "data": stock_data(model),
     }
     if options.deadline is not None:
-        fields[DEADLINE_MS] = int(options.deadline.astimezone(UTC).timestamp() * 1000)
+        fields[DEADLINE_MS] = int(options.deadline.timestamp() * 1000) or 1  # 0 is none
     for name, value in (
         ("ttl", options.ttl_s),
         ("result_ttl", options.result_ttl_s),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from numbers import Integral
 from typing import Any, TypedDict
 
 from rq import Callback, Retry
@@ -17,10 +18,12 @@ from tensorq.jobhash import JobOptions
 from tensorq.names import Priority
 
 DEFAULT = JobOptions()
+# Some 30 years. Redis refuses far longer ones, halfway through a script, and so do timers and dates.
+LONGEST_S = 10**9
 
 
 class SubmitOptions(TypedDict, total=False):
-    """Keywords of `Client.submit` and `Client.submit_many`; durations in seconds, or text such as ``2h``.
+    """Keywords of `Client.submit` and `Client.submit_many`; durations in s, to 10**9, or text such as ``2h``.
 
     Attributes:
         priority: which of the model's queues: high, normal or low.
@@ -98,11 +101,16 @@ def _refuse(name: str, value: object, expected: str) -> ConfigError:
 def _seconds(least: int, *, zero: bool, expected: str) -> Callable[[str, Any], int]:
     def parse(name: str, value: Any) -> int:
         try:
-            seconds = None if isinstance(value, bool | float) else int(parse_timeout(value) or 0)
-        except (TimeoutFormatError, TypeError, AssertionError):
+            given = isinstance(value, Integral | str) and not isinstance(value, bool)
+            seconds = int(parse_timeout(value) or 0) if given else None
+        except TimeoutFormatError:
             seconds = None
-        if seconds is None or seconds < least or (seconds == 0 and not zero):
-            raise _refuse(name, value, f"{expected}, as an int or as text such as '90s', '10m', '2h' or '1d'")
+        if seconds is None or not least <= seconds <= LONGEST_S or (seconds == 0 and not zero):
+            raise _refuse(
+                name,
+                value,
+                f"{expected}, at most {LONGEST_S}, as an int or as text such as '90s', '10m', '2h' or '1d'",
+            )
         return seconds
 
     return parse
@@ -122,6 +130,23 @@ def _priority(name: str, value: Any) -> Priority:
         return Priority(value)
     except ValueError as exc:
         raise _refuse(name, value, "one of high, normal, low") from exc
+
+
+def _deadline(name: str, value: Any) -> datetime:
+    try:
+        if isinstance(value, datetime):
+            value.timestamp()
+            return value
+    except (ValueError, OverflowError, OSError):
+        pass  # next to datetime.min and datetime.max
+    raise _refuse(name, value, "a datetime of the years 2 to 9998, or None for no deadline")
+
+
+def _text(name: str, value: Any) -> str:
+    # A surrogate, such as os.fsdecode makes of a file name, is no character.
+    if not isinstance(value, str) or any("\ud800" <= character <= "\udfff" for character in value):
+        raise _refuse(name, value, "text that UTF-8 can encode")
+    return value
 
 
 def _retry(name: str, value: Any) -> Retry:
@@ -146,12 +171,12 @@ _PARSERS: dict[str, tuple[str, Callable[[str, Any], Any]]] = {
     "ttl": ("ttl_s", _seconds(1, zero=False, expected="seconds > 0")),
     "result_ttl": ("result_ttl_s", _seconds(-1, zero=True, expected="seconds >= 0, or -1 for ever")),
     "failure_ttl": ("failure_ttl_s", _seconds(-1, zero=True, expected="seconds >= 0, or -1 for ever")),
-    "deadline": ("deadline", _instance(datetime, "a datetime")),
+    "deadline": ("deadline", _deadline),
     "retry": ("retry", _retry),
     "on_success": ("on_success", _CALLBACK),
     "on_failure": ("on_failure", _CALLBACK),
     "on_stopped": ("on_stopped", _CALLBACK),
     "at_front": ("at_front", _instance(bool, "True or False")),
     "depends_on": ("depends_on", _dependencies),
-    "description": ("description", _instance(str, "text")),
+    "description": ("description", _text),
 }

@@ -1,4 +1,4 @@
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 
 import numpy as np
 import pytest
@@ -70,6 +70,20 @@ def test_our_fields_survive_rqs_save(client: Client, redis: Redis) -> None:
     assert ours[b"tensorq_rows"] == b"2"
     assert int(ours[b"tensorq_bytes"]) == len(redis.get(keys.input(job.id)) or b"")
     assert int(ours[b"tensorq_deadline_ms"]) == 1893456000000
+
+
+@pytest.mark.parametrize(
+    ("deadline", "deadline_ms"),
+    [
+        (datetime(1970, 1, 1, tzinfo=UTC), 1),  # not 0, which is no deadline
+        (datetime.max.replace(tzinfo=timezone(timedelta(hours=-5))), 253402318800000),
+    ],
+)
+def test_a_deadline_far_off_is_one_too(
+    client: Client, redis: Redis, deadline: datetime, deadline_ms: int
+) -> None:
+    job = client.submit("net", X, deadline=deadline)
+    assert int(redis.hget(keys.job(job.id), "tensorq_deadline_ms") or 0) == deadline_ms
 
 
 def test_the_queue_and_its_position_are_rqs(client: Client, redis: Redis) -> None:

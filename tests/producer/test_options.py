@@ -1,6 +1,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pytest
 from rq import Callback, Retry
 
@@ -64,7 +65,14 @@ def test_none_is_the_default_too() -> None:
         ("ttl", -1, "seconds > 0"),
         ("result_ttl", -2, "seconds >= 0"),
         ("failure_ttl", -2, "seconds >= 0"),
+        ("timeout", np.float32("inf"), "as an int or as text"),
+        ("timeout", np.float32(1.5), "as an int or as text"),
+        ("timeout", 10**9 + 1, "at most 1000000000"),
+        ("ttl", 10**17, "at most 1000000000"),
+        ("result_ttl", "999999999h", "at most 1000000000"),
+        ("failure_ttl", 10**30, "at most 1000000000"),
         ("deadline", 5, "a datetime"),
+        ("deadline", datetime.min, "a datetime of the years 2 to 9998"),
         ("retry", 0, "number of tries > 0"),
         ("retry", True, "number of tries > 0"),
         ("retry", "3", "number of tries > 0"),
@@ -74,6 +82,7 @@ def test_none_is_the_default_too() -> None:
         ("depends_on", ["a", 7], "a job, a job id"),
         ("depends_on", ["a b"], "letters, digits, underscores and dashes"),
         ("description", 7, "text"),
+        ("description", "scan \udcff.png", "text that UTF-8 can encode"),
     ],
 )
 def test_a_malformed_option_is_named_with_what_was_expected(name: str, value: Any, expected: str) -> None:
