@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from redis import BlockingConnectionPool, Redis, RedisError
@@ -55,17 +55,11 @@ def binary_client(redis: Redis | str) -> Redis:
 
     Raises:
         RedisUnavailable: a kind of client that tensorq cannot use, such as a Redis Cluster's.
-        ConfigError: the URL is malformed. The message does not repeat it: it may hold a password.
+        ConfigError: the URL is malformed, or has an option that redis-py does not know. The message does not
+            repeat it: it may hold a password.
     """
     if isinstance(redis, str):
-        try:
-            return Redis.from_url(redis, decode_responses=False, retry=_retry())
-        except ValueError:
-            # Neither the text of the cause: urllib quotes the piece it stumbled over, which may be secret.
-            raise ConfigError(
-                "the Redis URL is malformed: expected redis://, rediss:// or unix://, such as "
-                "redis://user:password@host:6379/0; percent-encode special characters of a password"
-            ) from None
+        return _from_url(redis)
     if isinstance(redis, RedisCluster):
         raise RedisUnavailable(_CLUSTER)
     if not isinstance(redis, Redis) or isinstance(redis, Pipeline):
@@ -76,6 +70,25 @@ def binary_client(redis: Redis | str) -> Redis:
     if redis.connection is not None:
         return Redis(connection_pool=redis.connection_pool)
     return redis
+
+
+def _from_url(url: str) -> Redis:
+    try:
+        client = Redis.from_url(url)
+        pool = client.connection_pool
+        # The URL's own words would win over from_url's keywords.
+        pool.connection_kwargs |= {"decode_responses": False, "retry": _retry()}
+        with suppress(RedisError):  # said again, and translated, when it connects
+            pool.connection_class(**pool.connection_kwargs)
+    except (ValueError, TypeError) as exc:
+        # Neither the text of the cause: urllib quotes the piece it stumbled over, which may be secret.
+        wrong = "is malformed" if isinstance(exc, ValueError) else "has an option that redis-py does not know"
+        raise ConfigError(
+            f"the Redis URL {wrong}: expected redis://, rediss:// or unix://, such as "
+            "redis://user:password@host:6379/0?socket_timeout=5; percent-encode special characters of a "
+            "password"
+        ) from None
+    return client
 
 
 def _retry() -> Retry:

@@ -293,6 +293,20 @@ def test_a_malformed_url_is_refused_without_repeating_it(url: str) -> None:
     assert caught.value.__suppress_context__
 
 
+@pytest.mark.parametrize("option", ["sokcet_timeout=5", "single_connection_client=1"])
+def test_a_url_with_an_unknown_option_is_refused(option: str) -> None:
+    with pytest.raises(ConfigError, match="has an option that redis-py does not know: expected") as caught:
+        Client(f"redis://:{SECRET}@h?{option}")
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize("option", ["decode_responses=true", "retry=3"])
+def test_a_url_cannot_ask_for_what_the_client_must_have(
+    redis_server: RedisServer, redis: Redis, option: str
+) -> None:
+    round_trip(f"{redis_server.url}?{option}", redis)
+
+
 def test_a_cluster_client_is_refused_with_the_reason() -> None:
     cluster = RedisCluster.__new__(RedisCluster)
     with pytest.raises(RedisUnavailable, match="RQ's keys span slots; use a single Redis"):
