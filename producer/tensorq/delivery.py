@@ -59,7 +59,8 @@ class Completions:
         wait = Wait(self, job_ids, polled)
         with self.lock:
             self._waits.add(wait)
-            for job_id in wait.take(self._spare.keys()):
+            # Not by going through what was kept: that may be far more, for each of many waits.
+            for job_id in wait.take([job_id for job_id in job_ids if job_id in self._spare]):
                 del self._spare[job_id]
         try:
             yield wait

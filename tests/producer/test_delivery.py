@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 from redis import Redis
@@ -84,6 +85,19 @@ def test_kept_hints_are_bounded(completions: Completions, monkeypatch: pytest.Mo
     for n in range(50):
         completions._deliver({f"job-{n}"})
     assert list(completions._spare) == [f"job-{n}" for n in range(40, 50)]
+
+
+def test_a_wait_does_not_go_through_all_kept_hints(completions: Completions) -> None:
+    class Kept(dict[str, None]):
+        def keys(self) -> Any:
+            raise AssertionError("went through all that was kept")
+
+        __iter__ = items = keys
+
+    completions._spare = Kept.fromkeys(["a", "b"])
+    with completions.waiting(["b", "c"], polled=False) as wait:
+        assert wait.ready == {"b"}
+        wait.ready.clear()
 
 
 def test_a_client_that_never_waits_keeps_nothing(completions: Completions, redis: Redis) -> None:
