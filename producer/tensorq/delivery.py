@@ -124,7 +124,9 @@ class Completions:
     def _hand_over(self) -> None:
         """Wakes one blocked thread to read the list in turn."""
         if not self._reading:
-            heir = next((wait for wait in self._waits if wait.blocked and not wait.polled), None)
+            # One with ids at hand is about to leave with them.
+            heirs = (wait for wait in self._waits if wait.blocked and not wait.polled and not wait.ready)
+            heir = next(heirs, None)
             if heir is not None:
                 heir.woken.notify()
 

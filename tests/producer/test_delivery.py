@@ -290,6 +290,26 @@ def test_a_reader_that_leaves_for_its_callers_work_hands_over(
         assert time.monotonic() - began < 1.0
 
 
+def test_the_list_is_handed_to_one_that_stays(
+    completions: Completions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ExitStack() as stack:
+        leaving = [stack.enter_context(completions.waiting(["a"], polled=False)) for _ in range(20)]
+        staying = stack.enter_context(completions.waiting(["b"], polled=False))
+        told: list[delivery.Wait] = []
+        for wait in (*leaving, staying):
+            wait.blocked = True
+            monkeypatch.setattr(wait.woken, "notify", lambda wait=wait: told.append(wait))
+        with completions.lock:
+            completions._deliver({"a"})
+            told.clear()
+            completions._hand_over()
+        assert told == [staying]
+        monkeypatch.undo()
+        for wait in (*leaving, staying):
+            wait.blocked = False
+
+
 def _next(completions: Completions, job_id: str) -> set[str]:
     with completions.waiting([job_id], polled=False) as wait:
         return wait.next(after(10))
