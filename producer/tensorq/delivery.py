@@ -168,7 +168,8 @@ class Wait:
                     ready, self.ready = self.ready, set()
                     return ready
             now = time.monotonic()
-            if now >= self._check_at:
+            # When time is over each has had its turn: one that ended without a hint is no timeout.
+            if now >= self._check_at or (now >= until and self._unchecked):
                 self._check()
             elif now >= until:
                 return set()

@@ -152,6 +152,19 @@ def test_each_check_is_bounded_and_all_ids_have_their_turn(redis: Redis, complet
         assert len(seen) == 2
 
 
+def test_all_ids_have_their_turn_before_time_is_over(
+    redis: Redis, completions: Completions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "CHECK_IDS", 8)
+    ids = [f"job-{n}" for n in range(100)]
+    start(redis, *ids[4:])
+    found: set[str] = set()
+    with completions.waiting(ids, polled=False) as wait:
+        while ended := wait.next(after(0)):
+            found |= ended
+    assert found == set(ids[:4])
+
+
 def test_jobs_of_others_are_polled_with_a_growing_interval(
     redis: Redis, completions: Completions, monkeypatch: pytest.MonkeyPatch, later: Later
 ) -> None:
