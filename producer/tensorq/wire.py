@@ -21,6 +21,7 @@ from typing import Any
 import msgpack
 import numpy as np
 
+from tensorq.bounded import decode
 from tensorq.errors import InputError, WireError
 
 VERSION = 1
@@ -239,18 +240,7 @@ def _bin_header(nbytes: int) -> bytes:
 def _unpack_checked(payload: bytes, max_bytes: int) -> dict[str, np.ndarray]:
     if len(payload) > max_bytes:
         raise WireError(f"payload of {len(payload)} bytes: at most {max_bytes}")
-    try:
-        message = msgpack.unpackb(
-            payload,
-            raw=False,
-            strict_map_key=False,
-            max_map_len=MAX_TENSORS,
-            max_array_len=MAX_RANK,
-            max_ext_len=0,
-        )
-    except Exception as exc:
-        # msgpack raises ValueError, its own classes, or what a hostile map key provokes (unhashable, NaN).
-        raise WireError(f"not a payload: {_first_line(exc)}") from exc
+    message = decode(payload, max_map=MAX_TENSORS, max_array=MAX_RANK)
     if not isinstance(message, dict) or message.get("v") != VERSION or len(message) != 2:
         raise WireError(f"not a payload of version {VERSION}: {_brief(message)}")
     tensors = message.get("tensors")
@@ -283,10 +273,6 @@ def _array(name: str, entry: object) -> np.ndarray:
     if len(data) != expected_bytes:
         raise WireError(f"tensor {name!r}: {len(data)} bytes of data, shape {shape} needs {expected_bytes}")
     return np.frombuffer(data, dtype).reshape(shape)
-
-
-def _first_line(exc: Exception) -> str:
-    return (str(exc).splitlines() or [""])[0][:120] or type(exc).__name__
 
 
 def _brief(value: object) -> str:

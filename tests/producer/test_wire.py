@@ -312,6 +312,20 @@ def test_a_long_hostile_payload_is_refused_without_much_memory() -> None:
     assert peak < 3 * len(payload)
 
 
+@pytest.mark.parametrize("filler", [b"\x80", b"\x90", b"\x81\x01\x90"])
+def test_a_payload_of_a_great_many_small_maps_and_arrays_is_refused_at_once(filler: bytes) -> None:
+    nested = filler
+    for _ in range(4):
+        nested = b"\xdc\x00\x20" + 32 * nested  # an array of 32
+    payload = b"\x82\xa1v\x01\xa7tensors" + nested
+    tracemalloc.start()
+    with pytest.raises(WireError, match="not a payload: more than 512 maps and arrays"):
+        wire.unpack(payload)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3 * len(payload)
+
+
 def test_limits_are_checked_before_packing() -> None:
     with pytest.raises(WireError, match="65 tensors in one payload: at most 64"):
         wire.pack({str(n): np.zeros(1) for n in range(65)})
