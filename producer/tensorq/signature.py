@@ -146,7 +146,8 @@ class Signature:
         if not isinstance(array, np.ndarray):
             raise InputError(f"input {spec.name!r}: got {type(array).__name__}, expected a numpy array")
         want = np.dtype(spec.dtype)
-        if array.dtype.newbyteorder("=") != want:
+        # Not all that cannot be sent has an order of bytes.
+        if array.dtype.kind not in "biufc" or array.dtype.newbyteorder("=") != want:
             array = _cast(spec, array, want, cast)
         batched = self.batch_axis == 0
         shape: Shape = ("rows", *spec.shape[1:]) if batched else spec.shape
@@ -189,6 +190,9 @@ def _converted(array: np.ndarray, want: np.dtype) -> np.ndarray | None:
     if want.kind in "iu" and array.dtype.kind in "iu":
         # A value that wraps round comes back unharmed, with another sign in between.
         same = same and np.array_equal(converted < 0, array < 0)
+    if want.kind in "fc" and array.dtype.kind in "iu":
+        # Infinity comes back as the lowest integer, which may be what was given.
+        same = same and bool(np.isfinite(converted).all())
     return converted if same else None
 
 

@@ -199,9 +199,12 @@ def _plain(name: str, array: np.ndarray) -> np.ndarray:
         raise InputError(f"tensor {name!r}: got {type(array).__name__}, expected a numpy array")
     if not _is_name(name):
         raise InputError(f"tensor name {name!r}: expected text of 1 to {MAX_NAME_BYTES} bytes")
+    if type(array) is not np.ndarray and np.ma.is_masked(array):
+        raise InputError(f"tensor {name!r}: masked values cannot be sent; give them one with .filled(VALUE)")
     dtype = array.dtype
     if dtype.str not in DTYPES:
-        little = dtype.newbyteorder("<")
+        # Not all of the others have an order of bytes.
+        little = dtype.newbyteorder("<") if dtype.kind in "iufc" else dtype
         if little.str not in DTYPES:
             raise InputError(
                 f"tensor {name!r}: dtype {dtype} cannot be sent; expected bool, int, float or complex of at "

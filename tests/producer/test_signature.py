@@ -67,6 +67,7 @@ def test_inputs_of_different_rows_are_refused() -> None:
         (np.array([["a", "b", "c"]]), "got dtype <U1, expected float32; only numbers and bools can be sent"),
         (np.array([[None] * 3]), "got dtype object, expected float32; only numbers and bools can be sent"),
         (np.zeros((1, 3), "f4,f4"), "only numbers and bools can be sent"),
+        (np.array([["a"] * 3], np.dtypes.StringDType()), "only numbers and bools can be sent"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_the_remedy(array: object, says: str) -> None:
@@ -137,6 +138,8 @@ def test_a_cast_that_keeps_every_value_is_done_when_asked_for(
         ([0.1, 0, 0], "float64", "float32"),
         ([1e300, 0, 0], "float64", "float32"),
         ([2**24 + 1, 0, 0], "int64", "float32"),
+        ([-(2**31), 0, 0], "int32", "float16"),
+        ([-(2**63), 0, 0], "int64", "float16"),
         ([256, 0, 0], "int64", "uint8"),
         ([-1, 0, 0], "int8", "uint8"),
         ([-1, 0, 0], "int64", "uint64"),

@@ -169,12 +169,22 @@ def test_the_length_limit_holds_for_remembered_layouts_too() -> None:
         np.array([1], "timedelta64[s]"),
         np.zeros(2, np.longdouble),
         np.zeros(2, np.clongdouble),
+        np.array(["text"], np.dtypes.StringDType()),
     ],
     ids=lambda array: str(array.dtype),
 )
 def test_dtypes_without_a_place_on_the_wire_are_refused(array: np.ndarray) -> None:
     with pytest.raises(InputError, match=r"tensor 'x': dtype .* cannot be sent; expected bool, int"):
         wire.pack({"x": array})
+
+
+@pytest.mark.parametrize("rows", [3, 10_000], ids=["small", "large"])
+def test_masked_values_are_refused(rows: int) -> None:
+    array = np.ma.masked_equal(np.arange(rows, dtype="<f4"), 1)
+    with pytest.raises(InputError, match=r"tensor 'x': masked values cannot be sent; .*filled\(VALUE\)"):
+        wire.pack({"x": array})
+    unmasked = np.ma.array(np.arange(rows, dtype="<f4"))
+    np.testing.assert_array_equal(wire.unpack(wire.pack({"x": unmasked}))["x"], unmasked.data)
 
 
 @pytest.mark.parametrize("name", ["", "x" * 513, 7, "\ud800"], ids=["empty", "long", "number", "surrogate"])
