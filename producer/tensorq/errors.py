@@ -11,7 +11,18 @@ from typing import Any
 
 
 class TensorqError(Exception):
-    """Root of all errors that tensorq raises on purpose."""
+    """Root of all errors that tensorq raises on purpose; they may be pickled, as process pools do."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By itself it would be made anew from its message alone, which not all take.
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(kind: type[TensorqError], args: tuple[Any, ...], attributes: dict[str, Any]) -> TensorqError:
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(attributes)
+    return error
 
 
 class ConfigError(TensorqError):

@@ -1,9 +1,21 @@
+import pickle
 import subprocess
 import sys
 
 import pytest
 
 import tensorq
+from tensorq import (
+    InputError,
+    JobCancelled,
+    JobExpired,
+    JobFailed,
+    QueueFull,
+    RedisUnavailable,
+    ResultTimeout,
+    TensorqError,
+)
+from tensorq.embedded import ServerDied
 
 
 def test_every_public_name_is_there_and_documented() -> None:
@@ -29,3 +41,27 @@ def test_importing_the_sdk_does_not_import(module: str) -> None:
 def test_making_a_client_does_not_contact_redis() -> None:
     with tensorq.Client("redis://nowhere.invalid:1"):
         pass
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        InputError("wrong"),
+        QueueFull("full", refused=[1]),
+        RedisUnavailable("down"),
+        JobCancelled("id-1", "cancelled"),
+        JobExpired("id-1", "gone"),
+        JobFailed("id-1", "failed", "ValueError", "Traceback"),
+        ResultTimeout("id-1", "not yet"),
+        ServerDied("died", "its log"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_errors_cross_processes_whole(error: TensorqError) -> None:
+    """A pool whose process raises what cannot be unpickled hangs."""
+    try:
+        raise error
+    except TensorqError as raised:
+        got = pickle.loads(pickle.dumps(raised))
+    assert type(got) is type(error)
+    assert (str(got), got.args, vars(got)) == (str(error), error.args, vars(error))
