@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,28 @@ def external_locations(model: Any) -> list[str]:
 
     return [
         entry.value
-        for tensor in model.graph.initializer
+        for tensor in _tensors(model)
         if tensor.data_location == TensorProto.EXTERNAL
         for entry in tensor.external_data
         if entry.key == "location"
     ]
+
+
+def _tensors(model: Any) -> Iterator[Any]:
+    yield from _graph_tensors(model.graph)
+    for function in model.functions:
+        yield from _node_tensors(function.node)
+
+
+def _graph_tensors(graph: Any) -> Iterator[Any]:
+    yield from graph.initializer
+    yield from _node_tensors(graph.node)
+
+
+def _node_tensors(nodes: Iterable[Any]) -> Iterator[Any]:
+    """Weights that stand in nodes: those of constants, and of the bodies of branches and loops."""
+    for node in nodes:
+        for attribute in node.attribute:
+            yield from (attribute.t, *attribute.tensors)
+            for graph in (attribute.g, *attribute.graphs):
+                yield from _graph_tensors(graph)

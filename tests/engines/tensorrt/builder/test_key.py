@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import onnx
 import pytest
+from onnx import TensorProto, helper
 
 from models import catalogue
 from tensorq_engines.tensorrt.builder.calibration.calibrate import calibrate
@@ -12,6 +13,7 @@ from tensorq_engines.tensorrt.builder.order import place_order
 from tensorq_engines.tensorrt.cuda.device import Device
 from tensorq_engines.tensorrt.flavour import Flavour
 
+F32 = TensorProto.FLOAT
 H200 = Device(0, "NVIDIA H200", "9.0", 1 << 37, True)
 PROFILE = "[[profile]]\nx = {{ min = [1, 128], opt = [{0}, 128], max = [32, 128] }}\n"
 
@@ -74,6 +76,44 @@ def test_other_external_data_misses(write, flavour):
     before = place_order(entry, flavour, None).recipe.key
     weights = entry.folder / "w"
     weights.write_bytes(bytes(weights.stat().st_size))
+    assert place_order(entry, flavour, None).recipe.key != before
+
+
+def constant():
+    """y = x + k, k a constant whose value lies in a file."""
+    nodes = [
+        helper.make_node("Constant", [], ["k"], value=kept_outside("k")),
+        helper.make_node("Add", ["x", "k"], ["y"]),
+    ]
+    return catalogue.build(nodes, {"x": (F32, ["N", 4])}, {"y": (F32, ["N", 4])})
+
+
+def branches():
+    """y = x + k, k a weight of both branches of an If, whose value lies in a file."""
+    body = helper.make_graph(
+        [helper.make_node("Add", ["x", "k"], ["sum"])],
+        "body",
+        [],
+        [helper.make_tensor_value_info("sum", F32, None)],
+        [kept_outside("k")],
+    )
+    nodes = [helper.make_node("If", ["yes"], ["y"], then_branch=body, else_branch=body)]
+    return catalogue.build(nodes, {"x": (F32, ["N", 4])}, {"y": (F32, ["N", 4])}, {"yes": np.array(True)})
+
+
+def kept_outside(name):
+    tensor = TensorProto(name=name, data_type=F32, dims=[4], data_location=TensorProto.EXTERNAL)
+    tensor.external_data.add(key="location", value=name)
+    return tensor
+
+
+@pytest.mark.parametrize("model", [constant, branches])
+def test_other_external_data_misses_wherever_the_graph_reads_it(write, flavour, model):
+    entry = write(model())
+    weights = entry.folder / "k"
+    weights.write_bytes(np.zeros(4, np.float32).tobytes())
+    before = place_order(entry, flavour, None).recipe.key
+    weights.write_bytes(np.ones(4, np.float32).tobytes())
     assert place_order(entry, flavour, None).recipe.key != before
 
 
