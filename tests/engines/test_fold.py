@@ -59,6 +59,14 @@ def test_what_cannot_be_computed_stays_unknown():
     assert len(infer_fixed(model, {"x": (2, 4)}).graph.node) == 3
 
 
+def test_a_constant_whose_value_lies_in_a_file_stays_unread():
+    value = TensorProto(name="k", data_type=F32, dims=[4], data_location=TensorProto.EXTERNAL)
+    value.external_data.add(key="location", value="k")
+    nodes = [helper.make_node("Constant", [], ["k"], value=value), helper.make_node("Add", ["x", "k"], ["y"])]
+    model = catalogue.build(nodes, {"x": (F32, ["N", 4])}, {"y": (F32, ["N", 4])})
+    assert shape_of(infer_fixed(model, {"x": (2, 4)}).graph, "y") == [2, 4]
+
+
 def test_nodes_that_a_converter_appended_are_put_where_they_are_read():
     model = reshaping()
     nodes = list(model.graph.node)

@@ -86,10 +86,13 @@ def _run(node: Any, given: dict[str, np.ndarray], opsets: dict[str, int]) -> np.
 
 
 def _value(node: Any) -> np.ndarray | None:
-    from onnx import numpy_helper
+    from onnx import TensorProto, numpy_helper
 
     for attribute in node.attribute:
-        if attribute.HasField("t") and elements(attribute.t.dims) <= KEPT_ELEMENTS:
+        if not attribute.HasField("t") or elements(attribute.t.dims) > KEPT_ELEMENTS:
+            continue
+        # onnx would look for the file of an external one in the working directory.
+        if attribute.t.data_location != TensorProto.EXTERNAL:
             return np.asarray(numpy_helper.to_array(attribute.t))
     return None
 
