@@ -1,6 +1,9 @@
 """Shapes that a graph computes with are known once its inputs' shapes are."""
 
+import tracemalloc
+
 import numpy as np
+import pytest
 from onnx import TensorProto, helper
 
 from models import catalogue
@@ -65,6 +68,38 @@ def test_a_constant_whose_value_lies_in_a_file_stays_unread():
     nodes = [helper.make_node("Constant", [], ["k"], value=value), helper.make_node("Add", ["x", "k"], ["y"])]
     model = catalogue.build(nodes, {"x": (F32, ["N", 4])}, {"y": (F32, ["N", 4])})
     assert shape_of(infer_fixed(model, {"x": (2, 4)}).graph, "y") == [2, 4]
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [
+        [helper.make_node("ConstantOfShape", ["length"], ["mask"])],
+        [helper.make_node("Expand", ["one", "length"], ["mask"])],
+        [helper.make_node("Range", ["zero", "many", "step"], ["mask"])],
+    ],
+    ids=lambda nodes: nodes[0].op_type,
+)
+def test_what_is_large_is_not_computed(mask):
+    nodes = [
+        *mask,
+        helper.make_node("ReduceSum", ["mask"], ["sum"], keepdims=0),
+        helper.make_node("Add", ["x", "sum"], ["y"]),
+    ]
+    values = {
+        "length": np.int64([2048, 4096]),
+        "one": np.float32([1]),
+        "zero": np.float32(0),
+        "many": np.float32(1 << 23),
+        "step": np.float32(1),
+    }
+    model = catalogue.build(nodes, {"x": (F32, ["N", 4])}, {"y": (F32, ["N", 4])}, values)
+    tracemalloc.start()
+    try:
+        graph = infer_fixed(model, {"x": (2, 4)}).graph
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
+    assert shape_of(graph, "y") == [2, 4]
 
 
 def test_nodes_that_a_converter_appended_are_put_where_they_are_read():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -66,13 +67,27 @@ def _constants(model: Any) -> dict[str, np.ndarray]:
             value = np.array(shapes[node.input[0]], np.int64)
         elif node.op_type in FOLDED and not node.domain and node.input:
             given = {name: known[name] for name in node.input if name in known}
-            if all(name in given for name in node.input if name):
+            if all(name in given for name in node.input if name) and _count(node, given) <= KEPT_ELEMENTS:
                 value = _run(node, given, opsets)
         if value is None or value.size > KEPT_ELEMENTS or node.output[0] in outputs:
             continue
         known[node.output[0]] = value
         found[node.output[0]] = value
     return found
+
+
+def _count(node: Any, given: Mapping[str, np.ndarray]) -> int:
+    """Returns the elements that a node makes of its values alone, such as an attention mask, else 0."""
+    values = [given[name] for name in node.input if name]
+    try:
+        if node.op_type in ("ConstantOfShape", "Expand"):
+            return math.prod(map(int, values[-1].reshape(-1)))
+        if node.op_type == "Range":
+            start, limit, step = (float(value.item()) for value in values)
+            return math.ceil((limit - start) / step)
+    except (ArithmeticError, ValueError):  # values that the operator does not take either
+        return 0
+    return 0
 
 
 def _run(node: Any, given: dict[str, np.ndarray], opsets: dict[str, int]) -> np.ndarray | None:
