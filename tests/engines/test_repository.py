@@ -296,15 +296,25 @@ def test_a_truncated_onnx_file_is_told(write, tmp_path):
 
 @pytest.mark.parametrize(
     ("location", "words"),
-    [("gone.bin", "no such file"), ("../../gone.bin", "outside"), ("/etc/passwd", "outside")],
+    [
+        ("gone.bin", "no such file"),
+        ("../../gone.bin", "outside"),
+        ("/etc/passwd", "outside"),
+        ("circle.bin", "'circle.bin'"),
+        ("nu\0ll.bin", "no path of a file"),
+        ("long" * 100, "no such file"),
+    ],
+    ids=["gone", "up", "absolute", "circle", "null", "long"],
 )
-def test_missing_and_escaping_weight_files_are_told(write, location, words):
+def test_missing_and_escaping_weight_files_are_told(write, tmp_path, location, words):
     model = catalogue.mlp()
     for weight in model.graph.initializer[:2]:
         weight.ClearField("raw_data")
         weight.data_location = 1
         weight.external_data.add(key="location", value=location)
-    problem = only(write(None, model).check())
+    repository = write(None, model)
+    (tmp_path / "m" / "circle.bin").symlink_to("circle.bin")
+    problem = only(repository.check())
     assert (problem.key, words in problem.message) == ("external data", True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,17 +15,27 @@ def check_external(model: Any, source: Path) -> list[Problem]:
     problems = []
     for location in sorted(set(external_locations(model))):
         folder = source.parent.resolve()
-        target = (folder / location).resolve()
-        if not target.is_relative_to(folder):
+        target = _resolved(folder, location)
+        if target is None:
+            message = f"keeps weights in {location!r}, which is no path of a file"
+            remedy = "save the model with its weights beside it"
+        elif not target.is_relative_to(folder):
             message = f"keeps weights in {location!r}, outside the model's folder"
             remedy = "save the model with its weights beside it"
-        elif not target.is_file():
+        elif not os.path.isfile(target):  # unlike Path.is_file, False for any name
             message = f"keeps weights in {location!r}, and there is no such file"
             remedy = "copy that file beside the model"
         else:
             continue
         problems.append(Problem(str(source), "external data", message, remedy))
     return problems
+
+
+def _resolved(folder: Path, location: str) -> Path | None:
+    try:
+        return (folder / location).resolve()
+    except (ValueError, RuntimeError):  # a name with a null, links in a circle
+        return None
 
 
 def external_locations(model: Any) -> list[str]:
