@@ -129,6 +129,16 @@ def test_dtypes_that_numpy_lacks_are_a_problem_each(header, elem_type, name):
     ]
 
 
+def test_dtypes_of_a_newer_onnx_are_told_where_jobs_carry_them(header):
+    model = catalogue.affine()
+    model.graph.input[0].type.tensor_type.elem_type = 99
+    with pytest.raises(RepositoryError, match="x: its dtype has the number 99"):
+        header(model)
+    model = catalogue.affine()
+    model.graph.initializer[0].data_type = 99
+    assert header(model).footprint.weights_bytes == 4
+
+
 def test_a_sequence_input_is_a_problem(header):
     model = catalogue.affine()
     model.graph.input.append(helper.make_tensor_sequence_value_info("many", F32, None))

@@ -20,6 +20,7 @@ from tensorq_engines.onnx_model.activations import estimate_activations
 from tensorq_engines.onnx_model.batch_axis import BatchAxis
 from tensorq_engines.onnx_model.external import check_external
 from tensorq_engines.onnx_model.signature import read_signature
+from tensorq_engines.onnx_model.tensors import element_bytes
 from tensorq_engines.onnx_model.wire import add_wires, check_wires
 
 
@@ -94,8 +95,6 @@ def _parse(source: Path) -> Any:
 def _footprint(
     model: Any, signature: Signature, profiles: Sequence[Profile], ladder: tuple[int, ...]
 ) -> Footprint:
-    import onnx
-
     constants = [
         attribute.t
         for node in model.graph.node
@@ -103,11 +102,10 @@ def _footprint(
         for attribute in node.attribute
         if attribute.HasField("t")
     ]
-    weights = 0
-    for tensor in (*model.graph.initializer, *constants):
-        if tensor.data_type not in (onnx.TensorProto.UNDEFINED, onnx.TensorProto.STRING):
-            width = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
-            weights += math.prod(tensor.dims) * width
+    weights = sum(
+        math.prod(tensor.dims) * element_bytes(tensor.data_type)
+        for tensor in (*model.graph.initializer, *constants)
+    )
     largest = [{item.name: item.max for item in profile} for profile in profiles] or [{}]
     estimates = [
         estimate_activations(model, signature, _fill(signature, shapes, ladder[-1])) for shapes in largest

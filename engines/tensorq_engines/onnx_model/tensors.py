@@ -40,6 +40,11 @@ def read_dtype(elem_type: int) -> str:
     """
     from onnx import TensorProto, helper
 
+    if elem_type not in TensorProto.DataType.values():
+        raise TensorRefused(
+            f"its dtype has the number {elem_type}, which this onnx does not know",
+            "install a newer onnx, or cast it to float32 or int64 inside the model",
+        )
     name = TensorProto.DataType.Name(elem_type).lower()
     try:
         dtype: np.dtype[Any] = helper.tensor_dtype_to_np_dtype(elem_type)
@@ -52,6 +57,18 @@ def read_dtype(elem_type: int) -> str:
             "cast it to float32 or int64 inside the model",
         )
     return dtype.name
+
+
+def element_bytes(elem_type: int) -> int:
+    """Returns the bytes of one element of an ONNX type; 0 for text and for types that onnx does not know."""
+    from onnx import TensorProto, helper
+
+    if elem_type == TensorProto.STRING:
+        return 0
+    try:
+        return int(helper.tensor_dtype_to_np_dtype(elem_type).itemsize)
+    except KeyError:
+        return 0
 
 
 def read_shape(shape: Any) -> Shape:

@@ -12,6 +12,7 @@ from tensorq_engines.base.errors import ModelLoadFailed
 from tensorq_engines.base.footprint import Footprint
 from tensorq_engines.base.profile import Profile
 from tensorq_engines.onnx_model.fold import infer_fixed
+from tensorq_engines.onnx_model.tensors import element_bytes
 from tensorq_engines.sizing.kernels import DYNAMIC_LEVEL, Step, fuse
 from tensorq_engines.sizing.liveness import peak_bytes
 from tensorq_engines.sizing.maxima import largest
@@ -195,15 +196,7 @@ def _width(elem_type: int, build: Build) -> int:
 
     if elem_type == TensorProto.FLOAT and build.half:
         return 2
-    return min(_bytes_of(elem_type), 4)
-
-
-def _bytes_of(elem_type: int) -> int:
-    from onnx import TensorProto, helper
-
-    if elem_type in (TensorProto.UNDEFINED, TensorProto.STRING):
-        return 0
-    return int(helper.tensor_dtype_to_np_dtype(elem_type).itemsize)
+    return min(element_bytes(elem_type), 4)
 
 
 def _is_float32(info: Any) -> bool:
