@@ -353,6 +353,20 @@ def test_settings_that_are_not_text_are_told_with_their_line(write, tmp_path):
     assert only(repository.check()).key == "line 2"
 
 
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (f"batching.max_delay_ms = {'9' * 5000}", "cannot be read: Exceeds the limit"),
+        (f"[inputs.x]\nwire = 'uint8'\nscale = {'9' * 400}", "expected a number, or a list"),
+        (f"x = {'[' * 5000}", "cannot be read: maximum recursion depth"),
+        (f"source = '{'long' * 100}.onnx'", "there is no file 'longlong"),
+    ],
+    ids=["number", "scale", "nest", "name"],
+)
+def test_settings_beyond_what_a_machine_takes_are_told(write, settings, words):
+    assert words in only(write(settings).check()).message
+
+
 def test_settings_that_are_no_file_are_told(write, tmp_path):
     repository = write(None)
     (tmp_path / "m" / "model.toml").mkdir()

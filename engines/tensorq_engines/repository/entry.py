@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,7 +72,8 @@ def find_source(folder: Path, settings: ModelSettings) -> Path:
         _expect_inside(folder, settings.source)
     for name in names:
         path = folder / name
-        if path.is_file():
+        # Unlike Path.is_file, this is False for a name that the system refuses.
+        if os.path.isfile(path):
             if not path.resolve().is_relative_to(root):
                 message = f"{name!r} is a link to {path.resolve()}, outside the model's folder"
                 raise _source_error(folder, message, "copy the file into the folder")

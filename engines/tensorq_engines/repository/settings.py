@@ -32,8 +32,11 @@ def _batch_axis(value: Any) -> Any:
 
 def _numbers(value: Any) -> Any:
     values = value if isinstance(value, list) else [value]
-    if values and all(type(item) in (int, float) and math.isfinite(item) for item in values):
-        return tuple(map(float, values))
+    try:
+        if values and all(type(item) in (int, float) and math.isfinite(item) for item in values):
+            return tuple(map(float, values))
+    except OverflowError as exc:
+        raise ValueError("not a number of 64 bits") from exc
     raise ValueError("not numbers")
 
 

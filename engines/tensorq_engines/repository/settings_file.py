@@ -43,6 +43,10 @@ def examine_settings(file: Path) -> tuple[ModelSettings, list[Problem]]:
         problem = Problem(str(file), f"line {line}", "is not text in UTF-8", "save it as UTF-8")
     except tomllib.TOMLDecodeError as exc:
         problem = _syntax_problem(file, str(exc))
+    except (ValueError, RecursionError) as exc:  # tomllib lets them through: a number or a nest too large
+        problem = Problem(
+            str(file), "", f"cannot be read: {exc}", "write shorter numbers, and fewer brackets"
+        )
     else:
         return _validate(table, file)
     return ModelSettings(), [problem]
