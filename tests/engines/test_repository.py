@@ -1,10 +1,13 @@
 import math
 import os
+import tempfile
+from pathlib import Path
 
 import pytest
 
 from models import catalogue
 from tensorq_engines import Buckets, Crop, Repository, RepositoryError
+from tensorq_engines.repository.check import check_folder
 
 PROFILE = "[[profile]]\nx = {{ min = {}, opt = {}, max = {} }}\n"
 
@@ -378,6 +381,40 @@ def test_settings_that_may_not_be_read_are_told(write, tmp_path):
     repository = write("")
     (tmp_path / "m" / "model.toml").chmod(0)
     assert "Permission denied" in only(repository.check()).message
+
+
+@pytest.fixture
+def ordinary_user():
+    """A folder that anybody reads; root is nobody meanwhile, whom modes of folders bind."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        root = os.geteuid() == 0
+
+        def become():
+            if root:
+                os.seteuid(65534)
+
+        yield Path(folder), become
+        if root:
+            os.seteuid(0)
+
+
+def test_a_folder_that_may_not_be_entered_is_told_and_hides_no_others(ordinary_user):
+    path, become = ordinary_user
+    catalogue.write_repository(path, {"closed": (catalogue.affine(), ""), "open": (catalogue.affine(), "")})
+    # As on a file system of its own.
+    (path / "lost+found").mkdir()
+    for name in ("closed", "lost+found"):
+        (path / name).chmod(0)
+    repository = Repository(path)
+    # What is imported where it is first used, nobody may not read here.
+    assert repository.get("open").name == "open"
+    become()
+    assert repository.names == ("closed", "open")
+    assert repository.get("open").name == "open"
+    with pytest.raises(RepositoryError, match="closed: cannot be read: Permission denied"):
+        repository.get("closed")
+    assert "Permission denied" in only(check_folder(path / "closed")).message
 
 
 def test_a_plan_is_accepted_for_tensorrt_and_told_for_others(write, tmp_path):

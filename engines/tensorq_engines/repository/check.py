@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from tensorq.errors import UnknownModel
@@ -11,7 +12,13 @@ from tensorq_engines.base.errors import RepositoryError
 from tensorq_engines.base.problem import Problem
 from tensorq_engines.base.profile_check import check_order
 from tensorq_engines.onnx_model.header import Header, read_header
-from tensorq_engines.repository.entry import DEFAULT_SOURCES, SETTINGS_FILE, find_source, has_settings
+from tensorq_engines.repository.entry import (
+    DEFAULT_SOURCES,
+    SETTINGS_FILE,
+    find_source,
+    has_settings,
+    may_enter,
+)
 from tensorq_engines.repository.settings import ModelSettings
 from tensorq_engines.repository.settings_file import examine_settings
 
@@ -45,8 +52,9 @@ def check_name(folder: Path) -> list[Problem]:
 
 
 def is_model(folder: Path) -> bool:
-    """Tells whether a folder holds any of the files that make it a model."""
-    return any((folder / name).exists() for name in (SETTINGS_FILE, *DEFAULT_SOURCES))
+    """Tells whether a folder holds any of the files that make it a model, or may not be looked into."""
+    files = (SETTINGS_FILE, *DEFAULT_SOURCES)
+    return not may_enter(folder) or any(os.path.exists(folder / name) for name in files)
 
 
 def _check_source(source: Path, settings: ModelSettings, file: str) -> list[Problem]:

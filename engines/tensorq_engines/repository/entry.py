@@ -56,8 +56,16 @@ def read_entry(folder: Path) -> ModelEntry:
 
 def has_settings(folder: Path) -> bool:
     """Tells whether there is a model.toml, be it readable or not."""
-    file = folder / SETTINGS_FILE
-    return file.exists() or file.is_symlink()
+    return os.path.lexists(folder / SETTINGS_FILE)
+
+
+def may_enter(folder: Path) -> bool:
+    """Tells whether this process may look at the files in a folder."""
+    try:
+        os.stat(f"{folder}/.")
+    except OSError as exc:
+        return not isinstance(exc, PermissionError)
+    return True
 
 
 def find_source(folder: Path, settings: ModelSettings) -> Path:
@@ -78,6 +86,11 @@ def find_source(folder: Path, settings: ModelSettings) -> Path:
                 message = f"{name!r} is a link to {path.resolve()}, outside the model's folder"
                 raise _source_error(folder, message, "copy the file into the folder")
             return root / name
+    if not may_enter(folder):
+        problem = Problem(
+            str(folder), "", "cannot be read: Permission denied", "let the worker's user read it"
+        )
+        raise RepositoryError([problem])
     message = f"there is no file {' or '.join(map(repr, names))} in {folder}"
     raise _source_error(folder, message, "put the model there, or name its file as source")
 
