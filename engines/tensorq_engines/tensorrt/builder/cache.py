@@ -20,13 +20,24 @@ from tensorq_engines.tensorrt.sidecar import Sidecar, sidecar_path
 logger = logging.getLogger(__name__)
 
 
-def cache_folders(model_folder: Path) -> tuple[Path, Path]:
+def cache_folders(model_folder: Path) -> tuple[Path, ...]:
     """Returns where a model's plans may be: in its own folder, then in the user's cache directory."""
+    root = _user_cache()
+    if root is None:
+        return (model_folder / CACHE,)
+    place = hashlib.sha256(os.fsencode(model_folder)).hexdigest()[:12]
+    return model_folder / CACHE, root / "tensorq" / f"{model_folder.name}-{place}"
+
+
+def _user_cache() -> Path | None:
     base = os.environ.get("XDG_CACHE_HOME") or ""
     # The XDG specification has relative paths ignored.
-    root = Path(base) if Path(base).is_absolute() else Path.home() / ".cache"
-    place = hashlib.sha256(str(model_folder).encode()).hexdigest()[:12]
-    return model_folder / CACHE, root / "tensorq" / f"{model_folder.name}-{place}"
+    if Path(base).is_absolute():
+        return Path(base)
+    try:
+        return Path.home() / ".cache"
+    except RuntimeError:  # a user by number only, as in a container, and no HOME
+        return None
 
 
 def writable_folder(model: str, folders: Sequence[Path]) -> Path:

@@ -113,3 +113,17 @@ def test_a_full_disk_is_a_refusal(write, flavour, monkeypatch):
     monkeypatch.setattr("tensorq_engines.tensorrt.builder.cache.write_atomic", full)
     with pytest.raises(BuildFailed, match=r"cannot be written to .*: No space left on device; make room"):
         find_or_build(write(), flavour, None)
+
+
+def test_a_user_without_a_home_has_the_models_folder_only(tmp_path, monkeypatch):
+    def nowhere():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(Path, "home", nowhere)
+    assert cache_folders(tmp_path / "m") == (tmp_path / "m" / ".tensorq",)
+
+
+def test_a_folder_whose_path_is_not_utf_8_has_a_place_of_its_own(tmp_path):
+    folders = [cache_folders(Path(os.fsdecode(name)))[1] for name in (b"/a\xff/m", b"/a\xfe/m")]
+    assert folders[0] != folders[1]
