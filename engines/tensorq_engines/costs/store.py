@@ -17,6 +17,9 @@ logger = logging.getLogger(__name__)
 
 STORE_VERSION = 1
 
+DAMAGE = (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError)
+"""What reading a damaged file may raise."""
+
 
 class CostStore:
     """Where one model's costs are kept, for one plan, runtime, device and driver.
@@ -49,7 +52,7 @@ class CostStore:
                     return CostTable(_costs(data["costs_ms"]))
             except FileNotFoundError:
                 continue
-            except (OSError, ValueError, TypeError, KeyError, AttributeError) as exc:
+            except (OSError, *DAMAGE) as exc:
                 logger.warning("%s cannot be used, costs are measured anew: %r", path, exc)
         return CostTable()
 

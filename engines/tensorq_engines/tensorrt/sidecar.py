@@ -106,7 +106,7 @@ class Sidecar:
                     **{name: tuple(map(int, data[name])) for name in _BY_PROFILE},
                 }
             )
-        except (KeyError, TypeError) as exc:
+        except (KeyError, TypeError, OverflowError) as exc:
             raise ValueError(f"{type(exc).__name__}: {exc}") from exc
 
     @classmethod
@@ -122,7 +122,7 @@ class Sidecar:
             raise ModelLoadFailed(
                 f"{path} cannot be read: {exc.strerror or exc}; build the plan anew"
             ) from exc
-        except ValueError as exc:
+        except (ValueError, RecursionError) as exc:
             raise ModelLoadFailed(f"{path} is not a plan's sidecar: {exc}; build the plan anew") from exc
 
     def write(self, path: Path) -> None:

@@ -50,6 +50,9 @@ def test_costs_of_another_plan_or_device_are_not_found(store, tmp_path):
         lambda text: text.replace(b"0.5", b"NaN"),
         lambda text: text.replace(b'"1"', b'"x"'),
         lambda text: text.replace(b"320", b'"a"'),
+        lambda text: text.replace(b"320", b"1e999"),
+        lambda text: text.replace(b"0.5", b"1" + 400 * b"0"),
+        b"[" * 100_000,
     ],
 )
 def test_a_damaged_file_is_passed_over_with_a_warning(store, tmp_path, caplog, damage):

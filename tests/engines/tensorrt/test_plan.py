@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from dataclasses import replace
 
 import pytest
@@ -82,6 +83,7 @@ class TestSidecar:
             (lambda data: {**data, "io_bytes": []}, "0 io_bytes, 1 context_bytes, expected the same number"),
             (lambda data: {**data, "profiles": [[{}]]}, "is not a plan's sidecar"),
             (lambda data: [1], "got a list, expected an object"),
+            (lambda data: {**data, "weights_bytes": math.inf}, "cannot convert float infinity"),
         ],
     )
     def test_that_cannot_be_used_fails_with_its_file_and_fault(self, write, tmp_path, damage, words):
