@@ -66,6 +66,21 @@ def test_a_model_with_external_data_builds(write, flavour):
     assert plan.sidecar.weights_bytes >= 4 * 128 * 32
 
 
+def link(weights):
+    weights.symlink_to(weights.rename(weights.with_name("w2")).name)
+
+
+@pytest.mark.parametrize(
+    "damage", [link, lambda weights: weights.write_bytes(b"short")], ids=["link", "short"]
+)
+def test_external_data_that_onnx_does_not_read_is_told(write, flavour, damage):
+    entry = write()
+    onnx.save(catalogue.mlp(), str(entry.source), save_as_external_data=True, location="w", size_threshold=0)
+    damage(entry.folder / "w")
+    with pytest.raises(BuildFailed, match=r"'m': .*model\.onnx cannot be read with its weights: "):
+        find_or_build(entry, flavour, None)
+
+
 def test_a_model_that_is_saved_with_external_data_after_a_rewrite_builds(build, monkeypatch):
     monkeypatch.setattr("tensorq_engines.tensorrt.builder.rewrite.graph.INLINE_BYTES", 0)
     assert build(settings="inputs.x.wire = 'uint8'").read()

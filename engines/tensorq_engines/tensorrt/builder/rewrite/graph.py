@@ -41,12 +41,12 @@ def write_graph(
         The file to parse, and its ``onnx.ModelProto``.
 
     Raises:
-        BuildFailed: the model cannot be converted to its precision.
+        BuildFailed: the model's weights cannot be read, or it cannot be converted to its precision.
     """
     import onnx
 
     source = graph_path(entry) if means.calibrated else entry.source
-    model = onnx.load(str(source))
+    model = _load(entry.name, source)
     model = _convert(entry.name, model, means)
     changed = tell_apart(model, profiles) or means.converter is not None or bool(entry.wires)
     # The wire comes after the conversion, because it computes in float32.
@@ -58,6 +58,18 @@ def write_graph(
     # Saving with external data takes the weights out of the model it is given; nodes are all we need then.
     onnx.save(model, str(path), save_as_external_data=external)
     return path, model
+
+
+def _load(name: str, source: Path) -> Any:
+    import onnx
+
+    try:
+        return onnx.load(str(source))
+    except Exception as exc:  # onnx takes no links for weight files, though ONNX Runtime does
+        raise BuildFailed(
+            f"model {name!r}: {source} cannot be read with its weights: {exc}; "
+            "put the whole weight files themselves beside it"
+        ) from exc
 
 
 def _convert(name: str, model: Any, means: PrecisionMeans) -> Any:
