@@ -109,7 +109,13 @@ def test_data_that_is_not_the_models_is_refused_with_its_file(write, data, tmp_p
         calibrate(entry, [data(z=np.ones(3))])
     (tmp_path / "text.npz").write_text("hello")
     np.save(tmp_path / "pickled.npz.npy", np.array([{}], object))
-    for name in ("text.npz", "pickled.npz.npy", "gone.npz"):
+    np.save(tmp_path / "plain.npy", np.ones((2, 3, 16, 16), np.float32))
+    damaged = tmp_path / "damaged.npz"
+    np.savez_compressed(damaged, x=np.arange(2 * 3 * 16 * 16, dtype=np.float32).reshape(2, 3, 16, 16))
+    content = bytearray(damaged.read_bytes())
+    content[100:200] = b"\xff" * 100
+    damaged.write_bytes(content)
+    for name in ("text.npz", "pickled.npz.npy", "gone.npz", "plain.npy", "damaged.npz"):
         with pytest.raises(BuildFailed, match=f"{name} is no calibration data: .*numpy.savez"):
             calibrate(entry, [tmp_path / name])
 
