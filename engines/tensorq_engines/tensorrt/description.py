@@ -127,23 +127,31 @@ def measure_profile(engine: NativeEngine, index: int) -> ProfileSizes:
     inputs = Layout.of(Tensor(port.name, port.dtype, shapes[port.name]) for port in engine.inputs)
     end = aligned(inputs.size)
     stream = Stream()
-    with CHANGES:
-        free = free_and_total()[0]
-        # It has no memory: shapes follow without any.
-        context = Context(engine, index, stream, private=False)
-        try:
-            context.select()
-            context.set_shapes(shapes)
-            kept = max(free - free_and_total()[0], 0)
-            for port in engine.outputs:
-                shape = context.output_shape(port.name)
-                size = (
-                    context.most_output_bytes(port.name)
-                    if shape is None
-                    else Tensor(port.name, port.dtype, shape).size
-                )
-                end = aligned(end) + size
-        finally:
-            context.close()
-            stream.close()
+    try:
+        with CHANGES:
+            free = free_and_total()[0]
+            # It has no memory: shapes follow without any.
+            context = Context(engine, index, stream, private=False)
+            try:
+                context.select()
+                context.set_shapes(shapes)
+                kept = max(free - free_and_total()[0], 0)
+                end = _end(engine, context, end)
+            finally:
+                context.close()
+    finally:
+        stream.close()
     return ProfileSizes(end, kept)
+
+
+def _end(engine: NativeEngine, context: Context, end: int) -> int:
+    """Returns where the outputs end that lie behind ``end``, for the shapes that the context has."""
+    for port in engine.outputs:
+        shape = context.output_shape(port.name)
+        size = (
+            context.most_output_bytes(port.name)
+            if shape is None
+            else Tensor(port.name, port.dtype, shape).size
+        )
+        end = aligned(end) + size
+    return end

@@ -72,6 +72,16 @@ class TestOnnx:
         with write():
             assert fake.builds == 2
 
+    def test_a_build_on_a_gpu_that_is_full_meanwhile_is_kept_with_sizes_guessed(self, fake, write, open_lane):
+        fake.behaviour.refuse_contexts = 1
+        streams = len(fake.cuda.streams)
+        with write() as engine:
+            assert len(fake.cuda.streams) == streams
+            assert fake.builds == 1
+            np.testing.assert_array_equal(open_lane().run(engine, {"x": X})["y"], X * 2 + 1)
+        with write():
+            assert fake.builds == 1
+
     def test_a_reload_of_an_unchanged_folder_reads_no_onnx_again(self, write, monkeypatch):
         engine = write()
         for _ in range(2):

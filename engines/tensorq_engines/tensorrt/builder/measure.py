@@ -11,6 +11,8 @@ from tensorq_engines.base.errors import ModelLoadFailed
 from tensorq_engines.sizing.estimate import Build, Tile, estimate_tile
 from tensorq_engines.sizing.maxima import largest
 from tensorq_engines.tensorrt.builder.recipe import Recipe
+from tensorq_engines.tensorrt.context import Refused
+from tensorq_engines.tensorrt.cuda.errors import CudaError
 from tensorq_engines.tensorrt.cuda.memory import free_and_total
 from tensorq_engines.tensorrt.description import measure_profile
 from tensorq_engines.tensorrt.flavour import Flavour
@@ -70,7 +72,7 @@ def estimate(model: Any, signature: Signature, recipe: Recipe, words: BuildWords
 
 
 def measure(flavour: Flavour, plan: bytes, recipe: Recipe, name: str) -> Needs | None:
-    """Returns what a plan needs, deserialized on the GPU at hand; None where it cannot run there.
+    """Returns what a plan needs, deserialized on the GPU at hand; None where it cannot run there now.
 
     Args:
         flavour: what built it.
@@ -100,5 +102,8 @@ def measure(flavour: Flavour, plan: bytes, recipe: Recipe, name: str) -> Needs |
                 io_bytes=tuple(one.io_bytes for one in sizes),
                 context_bytes=tuple(one.context_bytes for one in sizes),
             )
+        except (Refused, CudaError):
+            # Other models may fill the GPU by now: no reason to lose a build of minutes.
+            return None
         finally:
             engine.close()
