@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from tensorq.signature import Signature, TensorSpec
+from tensorq_engines.base.errors import ModelLoadFailed
 from tensorq_engines.base.footprint import Footprint
 from tensorq_engines.base.ladder import derive_ladder
 from tensorq_engines.base.profile import Profile
-from tensorq_engines.onnx_model.batch_axis import derive_batch_axis
+from tensorq_engines.onnx_model.batch_axis import derive_batch_axis, objection
 from tensorq_engines.tensorrt.context import Context
 from tensorq_engines.tensorrt.cuda.memory import free_and_total
 from tensorq_engines.tensorrt.cuda.stream import Stream
@@ -60,6 +61,9 @@ def describe_sidecar(sidecar: Sidecar, batch_axis: BatchAxis) -> Description:
     Args:
         sidecar: the plan's.
         batch_axis: what model.toml says of it; None leaves it to the sidecar.
+
+    Raises:
+        ModelLoadFailed: the tensors have no such batch axis.
     """
     io_bytes = max(sidecar.io_bytes)
     footprint = Footprint(
@@ -87,6 +91,7 @@ def describe_native(engine: NativeEngine, plan_bytes: int, batch_axis: BatchAxis
         batch_axis: what model.toml says of it; None derives it.
 
     Raises:
+        ModelLoadFailed: the tensors have no such batch axis.
         Refused: TensorRT does not take its own profiles.
     """
     inputs, outputs = _specs(engine.inputs), _specs(engine.outputs)
@@ -107,6 +112,8 @@ def _describe(
     batch_axis: BatchAxis,
     context_bytes: tuple[int, ...] = (),
 ) -> Description:
+    if batch_axis == 0 and (why := objection(signature.inputs, signature.outputs)):
+        raise ModelLoadFailed(f"got batch_axis 0 in model.toml, but {why}; remove the key")
     if batch_axis is not None:
         signature = Signature(signature.inputs, signature.outputs, None if batch_axis == "none" else 0)
     binding = tuple(profile for profile in profiles if profile.ranges)

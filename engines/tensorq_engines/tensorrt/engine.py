@@ -217,7 +217,8 @@ class TensorRtEngine(Engine):
             return plan
         self._plan = plan
         if plan.sidecar is not None:
-            self._description = describe_sidecar(plan.sidecar, self._batch_axis)
+            with naming(self._what(plan)):
+                self._description = describe_sidecar(plan.sidecar, self._batch_axis)
             return self._description
         native = self._deserialize(plan)
         try:
@@ -229,10 +230,13 @@ class TensorRtEngine(Engine):
     def _describe(self, plan: PlanFile, native: NativeEngine) -> Description:
         if self._description is not None:
             return self._description
-        if plan.sidecar is not None:
-            return describe_sidecar(plan.sidecar, self._batch_axis)
         try:
-            return describe_native(native, plan.path.stat().st_size, self._batch_axis)
+            with naming(self._what(plan)):
+                if plan.sidecar is not None:
+                    return describe_sidecar(plan.sidecar, self._batch_axis)
+                return describe_native(native, plan.path.stat().st_size, self._batch_axis)
+        except ModelLoadFailed:
+            raise
         except (Refused, EngineError) as exc:
             raise ModelLoadFailed(f"{self._what(plan)}: {exc}; build it anew") from exc
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 
 import pytest
+from onnx import helper
 
 from fakes.tensorrt import make_plan
 from models import catalogue
@@ -47,12 +48,12 @@ def describe(data, **changes):
 
 @pytest.fixture
 def write(fake, tmp_path):
-    def one(data, sidecar=None):
+    def one(data, sidecar=None, **settings):
         path = tmp_path / "m.plan"
         path.write_bytes(data)
         if sidecar is not None:
             sidecar.write(sidecar_path(path))
-        return TensorRtEngine("m", path)
+        return TensorRtEngine("m", path, **settings)
 
     return one
 
@@ -125,6 +126,18 @@ class TestPlan:
             engine.load()
         assert not engine.loaded
         assert fake.engines == 0
+
+    @pytest.mark.parametrize("described", [True, False])
+    def test_without_the_batch_axis_that_the_settings_name_is_refused(self, write, described):
+        nodes = [helper.make_node("ReduceSum", ["x"], ["y"], keepdims=0)]
+        model = catalogue.build(nodes, {"x": (1, ["N", "W"])}, {"y": (1, [])})
+        data = make_plan(model, [PROFILE])
+        scalar = Signature((TensorSpec("x", *SPEC),), (TensorSpec("y", "float32", ()),), None)
+        engine = write(data, describe(data, signature=scalar) if described else None, batch_axis=0)
+        with pytest.raises(ModelLoadFailed, match=r"m\.plan: got batch_axis 0 .* y: float32\[\] is a scalar"):
+            engine.load()
+        with pytest.raises(ModelLoadFailed, match="got batch_axis 0"):
+            _ = engine.signature
 
     def test_that_is_gone_fails_with_its_path(self, fake, tmp_path):
         with pytest.raises(ModelLoadFailed, match=r"gone\.plan cannot be read: No such file"):
