@@ -163,10 +163,13 @@ def _own_profiles(subject: Subject, sidecar: Sidecar | None) -> Sequence[Profile
 
 
 def _built(sidecar: Sidecar) -> dict[tuple[tuple[str, tuple[int, ...]], ...], Footprint]:
-    """Footprints by the largest tile of each profile, of a plan that has it and all that lie within it."""
+    """Footprints by the largest tile of each profile, of a plan that has it and all that lie within it.
+
+    Where none of them is the largest on every axis, the tile that covers all stands for the plan as it is.
+    """
     tiles = [largest(sidecar.signature, profile) for profile in sidecar.profiles]
     found = {}
-    for tile in tiles:
+    for tile in (*tiles, covering(sidecar.signature, sidecar.profiles)):
         within = [index for index, other in enumerate(tiles) if _within(other, tile)]
         io_bytes = max(sidecar.io_bytes[index] for index in within)
         found[tuple(tile.items())] = Footprint(

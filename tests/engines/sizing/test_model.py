@@ -81,6 +81,30 @@ def test_each_profile_of_the_plan_is_exact_and_other_sizes_are_estimates(entry, 
     assert sized.sizes[2].footprint == Footprint(7, 3200, 32, 32, 18)
 
 
+ASIDE = """precision = "fp16"
+[[profile]]
+x = { min = [1, 4], opt = [1, 4], max = [1, 4] }
+[[profile]]
+x = { min = [1, 4], opt = [4, 64], max = [4, 64] }
+[[profile]]
+x = { min = [1, 4], opt = [32, 8], max = [32, 8] }
+"""
+
+
+@pytest.mark.parametrize("onnx", [True, False], ids=["onnx", "plan"])
+def test_a_plan_of_profiles_side_by_side_is_exact_as_a_whole(entry, onnx):
+    model = entry(catalogue.affine(), ASIDE)
+    path = pretend_built(model)
+    if not onnx:
+        (model.folder / "model.onnx").unlink()
+        (model.folder / "model.plan").write_bytes(path.read_bytes())
+        sidecar_path(model.folder / "model.plan").write_text(sidecar_path(path).read_text())
+        model = Repository(model.folder.parent).get("m")
+    own = size_model(open_model(model), Wanted(())).at(None)
+    assert (own.shapes, own.basis) == ({"x": (32, 64)}, "built")
+    assert own.footprint == Footprint(7, 3200, 32, 32, 18)
+
+
 def test_a_plan_of_another_model_or_of_other_settings_does_not_count(entry):
     pretend_built(entry())
     assert bases(entry())[8] == "built"
