@@ -8,6 +8,7 @@ from collections.abc import Callable
 from tensorq_engines.tensorrt.cuda import memory
 from tensorq_engines.tensorrt.cuda.addresses import AddressRange
 from tensorq_engines.tensorrt.cuda.device import Device
+from tensorq_engines.tensorrt.cuda.errors import CudaError
 
 STEP_BYTES = 2 * 1024 * 1024
 
@@ -107,9 +108,19 @@ class MovingArena(Arena):
         return self._size
 
     def reserve(self, size: int) -> None:
-        """See `Arena.reserve`; the memory moves and its content is lost."""
-        if size > self._size:
+        """See `Arena.reserve`; the memory moves and its content is lost.
+
+        Where the device has too little it is as large as before, unless that is gone too.
+        """
+        if size <= self._size:
+            return
+        before = self._size
+        try:
             self._replace(-(-size // STEP_BYTES) * STEP_BYTES)
+        except CudaError:
+            # Contexts and tiles of other models count on it.
+            self._replace(before)
+            raise
 
     def trim(self, size: int) -> None:
         """See `Arena.trim`: only all of it can go."""

@@ -66,15 +66,26 @@ class LaneDevice:
             TileFailed: the process's limit of page-locked memory is reached.
         """
         inputs, outputs = form.room
-        if self.io.size_bytes < aligned(inputs) + outputs:
-            with CHANGES:
-                self.io.reserve(aligned(inputs) + outputs)
+        self._grow(self.io, aligned(inputs) + outputs)
         staging.make_events(spin=self._spin)
         if inputs > staging.inputs.capacity or outputs > staging.outputs.capacity:
             with CHANGES:
                 self._drop_graphs(staging.index)
                 staging.inputs.reserve(inputs)
                 staging.outputs.reserve(outputs)
+
+    def give_memory(self, form: Form) -> None:
+        """Tells a form's context where its activations go, and sees to it that the form's memory is there.
+
+        It was reserved once, and a larger tile that did not fit may have cost it.
+
+        Raises:
+            CudaOutOfMemory: the device has too little.
+        """
+        if self.activations is not None:
+            self._grow(self.activations, form.context.activation_bytes)
+            form.context.give_memory(self.activations.address, form.context.activation_bytes)
+        self._grow(self.io, aligned(form.inputs.size) + form.outputs.size)
 
     def reserve_outputs(self, staging: Staging, size: int) -> None:
         """Makes sure of page-locked memory for outputs whose size only a run tells."""
@@ -103,6 +114,11 @@ class LaneDevice:
                 self.activations.close()
             self.io.close()
         self.stream.close()
+
+    def _grow(self, arena: Arena, size: int) -> None:
+        if arena.size_bytes < size:
+            with CHANGES:
+                arena.reserve(size)
 
     def _arena(self) -> Arena:
         return GrowingArena(self._device) if self._growing else MovingArena(self._before_move)

@@ -226,9 +226,8 @@ class Seat:
         return context
 
     def _prepare(self, form: Form) -> None:
-        arena, device = self._device.activations, self._device
-        if arena is not None:
-            form.context.give_memory(arena.address, form.context.activation_bytes)
+        device = self._device
+        device.give_memory(form)
         form.context.set_shapes(form.shapes)
         form.context.set_addresses(form.inputs.addresses(device.io.address))
         form.context.set_addresses(form.outputs.addresses(device.outputs_address(form)))

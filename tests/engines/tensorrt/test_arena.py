@@ -2,7 +2,8 @@
 
 import pytest
 
-from tensorq_engines import TileFailed
+from fakes.cuda import OUT_OF_MEMORY
+from tensorq_engines import Profile, TileFailed
 from tensorq_engines.tensorrt.arena import GrowingArena, MovingArena
 from tensorq_engines.tensorrt.cuda.addresses import BLOCK_BYTES
 from tensorq_engines.tensorrt.cuda.device import Device
@@ -76,6 +77,15 @@ class TestMoving:
         assert (arena.size_bytes, fake.cuda.used_bytes) == (0, 0)
         assert len(moves) == 2
 
+    def test_without_enough_memory_is_as_large_as_before(self, small_fake):
+        fake = small_fake(memory_bytes=64 * MIB)
+        arena = MovingArena(lambda: None)
+        arena.reserve(10 * MIB)
+        with pytest.raises(CudaOutOfMemory):
+            arena.reserve(100 * MIB)
+        assert arena.address
+        assert arena.size_bytes == fake.cuda.used_bytes == 10 * MIB
+
 
 @pytest.mark.parametrize("arena", ["growing", "moving"])
 def test_results_stay_right_while_a_lanes_arena_grows_and_shrinks(open_plan, open_lane, run, arena):
@@ -131,14 +141,49 @@ def test_without_address_ranges_auto_moves(small_fake, open_plan, open_lane, run
     assert lane.memory.arena_bytes > 0
 
 
-def test_a_model_that_does_not_fit_fails_its_tile_and_others_go_on(small_fake, open_plan, open_lane, run):
+@pytest.mark.parametrize("arena", ["growing", "moving"])
+def test_a_model_that_does_not_fit_fails_its_tile_and_others_go_on(
+    small_fake, open_plan, open_lane, run, arena
+):
     small_fake(memory_bytes=32 * MIB)
-    lane = open_lane()
+    lane = open_lane(arena=arena)
     small, large = open_plan(), open_plan(plan={"activation_bytes": 60 * MIB})
     run(lane, small, 8)
     for _ in range(lane.slot_count + 1):
         with pytest.raises(TileFailed, match=r"model .*x \[8, 16\].*OutOfMemory"):
             run(lane, large, 8)
+    run(lane, small, 8)
+
+
+@pytest.mark.parametrize("arena", ["growing", "moving"])
+def test_a_slot_that_is_filled_outlives_a_larger_tile_that_does_not_fit(
+    small_fake, open_plan, open_lane, run, fill, arena
+):
+    small_fake(memory_bytes=16 * MIB)
+    lane, engine = open_lane(arena=arena), open_plan()
+    large = open_plan(profiles=(Profile.of(x=([1, 4], [8, 16], [1, 4 * MIB])),))
+    slot = fill(lane, engine)
+    with pytest.raises(TileFailed, match="OutOfMemory"):
+        lane.acquire(large, {"x": (1, 4 * MIB)})
+    lane.submit(slot)
+    assert (slot.wait()["y"] == 3).all()
+    slot.release()
+    run(lane, engine, 8)
+
+
+def test_memory_that_others_took_for_a_moment_is_there_for_the_next_tile(
+    small_fake, open_plan, open_lane, run, fill
+):
+    fake = small_fake(memory_bytes=32 * MIB)
+    lane = open_lane(arena="moving")
+    small, large = open_plan(), open_plan(plan={"activation_bytes": 60 * MIB})
+    run(lane, small, 8)
+    # Growing fails, and so does taking the old size back.
+    fake.cuda.fail("cudaMalloc", OUT_OF_MEMORY, OUT_OF_MEMORY, OUT_OF_MEMORY)
+    with pytest.raises(TileFailed, match="OutOfMemory"):
+        run(lane, large, 8)
+    with pytest.raises(TileFailed, match="OutOfMemory"):
+        run(lane, small, 8)
     run(lane, small, 8)
 
 
