@@ -59,10 +59,22 @@ class OnnxRuntimeEngine(OnnxEngine):
         options = onnxruntime.SessionOptions()
         # Errors come as exceptions, with the same words; on stderr they would come once more.
         options.log_severity_level = SILENT
+        # ONNX Runtime keeps a plan of its memory for every set of shapes that it ever saw.
+        options.enable_mem_pattern = not self._takes_any_shape()
         if self.options.intra_op_threads is not None:
             options.intra_op_num_threads = self.options.intra_op_threads
         providers = self._providers(onnxruntime.get_available_providers())
         self._session = onnxruntime.InferenceSession(self._model(), options, providers=providers)
+
+    def _takes_any_shape(self) -> bool:
+        """Tells whether rows differ in shape, so that there is no end of shapes."""
+        signature = self.signature
+        return any(
+            isinstance(length, str)
+            for spec in signature.inputs
+            for axis, length in enumerate(spec.shape)
+            if axis != signature.batch_axis
+        )
 
     def _providers(self, available: list[str]) -> list[str]:
         if self.options.providers is None:
