@@ -209,6 +209,10 @@ class BatchWorker(BaseWorker):
                     self._note(WorkerStatus.IDLE)
                 backoff.reset()
             except (RedisError, RedisUnavailable) as exc:
+                if stop.requested and not loop.holding:
+                    # What a claim without a reply may have taken comes back when its lease lapses.
+                    log.warning("Worker %s: holds nothing, quitting without Redis: %s", self.name, exc)
+                    return
                 # Leases are kept by their fence, and what was being done is done again.
                 backoff.wait(stop.wake, exc, "working")
                 continue

@@ -95,6 +95,17 @@ def test_a_worker_can_be_stopped_while_redis_is_away(
         assert worker.wait(60) == 0
 
 
+def test_a_worker_that_holds_nothing_stops_at_the_first_signal_while_redis_is_away(
+    forgetful: RedisServer, repository: Path, tmp_path: Path
+) -> None:
+    with open_workers(forgetful.url, repository, tmp_path) as made:
+        worker = start_faulty(made)
+        forgetful.stop()
+        # By then its pauses are longer than those between two looks at what RQ's tools ask for.
+        wait_until(lambda: "trying again in 1.6 s" in worker.log, 60)
+        assert worker.stop() == 0
+
+
 @pytest.mark.parametrize("pause", ["CLIENT PAUSE", "SIGSTOP"])
 def test_a_pause_past_the_lease_loses_nothing(
     redis: Redis, redis_server: RedisServer, client: Client, workers: Workers, pause: str

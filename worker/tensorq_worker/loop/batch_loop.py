@@ -84,9 +84,13 @@ class BatchLoop:
 
     @property
     def busy(self) -> bool:
-        """Whether anything that was claimed is not ended yet."""
-        held = self._leases or self._broker.claim_pending
-        return bool(held or self._errands or self._events or self._lanes.pending)
+        """Whether anything that was claimed, or may have been, is not ended yet."""
+        return self.holding or self._broker.claim_pending
+
+    @property
+    def holding(self) -> bool:
+        """Whether anything that was claimed is here and not ended yet."""
+        return bool(self._leases or self._errands or self._events or self._lanes.pending)
 
     @property
     def exhausted(self) -> bool:
