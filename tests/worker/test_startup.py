@@ -1,5 +1,7 @@
 """What is loaded before the worker says ready, and what keeps it from doing so."""
 
+import threading
+
 import pytest
 from redis.exceptions import ConnectionError as RedisConnectionError
 
@@ -87,6 +89,23 @@ def test_a_redis_that_is_away_keeps_no_model_from_being_loaded(start, caplog):
     run()
     assert resident(rig) == ["a"]
     assert "not warmed the whole way: Redis: away" in caplog.text
+
+
+def test_a_redis_that_goes_away_while_a_tile_is_rehearsed_does_not_hold_up_the_start(start):
+    rig, run = start(a="")
+    away = threading.Event()
+
+    def fail(model, jobs, **counters):
+        away.set()
+        raise RedisConnectionError("away")
+
+    rig.broker.finish = fail
+    starting = threading.Thread(target=run, daemon=True)
+    starting.start()
+    assert away.wait(10)
+    starting.join(10)
+    assert not starting.is_alive()
+    assert rig.lanes.pending == 0
 
 
 def test_a_model_is_not_ready_before_it_was_warmed(start):

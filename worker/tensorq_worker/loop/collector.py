@@ -180,6 +180,10 @@ class Collector:
                 )
                 break
             except RedisError as exc:
+                if tile.rehearsal:
+                    # Nobody waits for its result, and the start of the worker waits for its end.
+                    log.error("model %s: a tile of zeros was not stored: Redis: %s", tile.model, exc)
+                    return
                 if wrong_type(exc):
                     # In the way of one job, which of them only the slow path finds out.
                     for run, packed in hot:
