@@ -29,6 +29,23 @@ def test_parts_are_copied_because_their_slot_is_used_again():
     np.testing.assert_array_equal(run.collect(1, 2, outputs(1, 2), NAMES)["y"], outputs(0, 2)["y"])
 
 
+def test_parts_that_two_lanes_bring_at_once_land_in_one_array(monkeypatch):
+    # New memory may hold, by chance, what was right in an array that is gone.
+    monkeypatch.setattr("tensorq_worker.tiles.run.np.empty", lambda shape, dtype: np.full(shape, -1, dtype))
+    run, other = empty_run(2), []
+
+    class Late(dict):
+        """The first part: while it is looked at, the other lane brings the second."""
+
+        def __getitem__(self, name):
+            if not other:
+                other.append(run.collect(1, 2, outputs(1, 2), NAMES))
+            return super().__getitem__(name)
+
+    whole = run.collect(0, 1, Late(outputs(0, 1)), NAMES)
+    np.testing.assert_array_equal(whole["y"], outputs(0, 2)["y"])
+
+
 def test_a_part_that_is_brought_twice_counts_once():
     run = empty_run(3)
     assert run.collect(0, 2, outputs(0, 2), NAMES) is None

@@ -70,6 +70,8 @@ class Run:
     ) -> dict[str, np.ndarray] | None:
         """Takes the outputs of rows ``start`` to ``stop``, one array an output, each with those rows.
 
+        Lanes may bring parts of one job at the same time.
+
         Returns:
             All outputs once every row is there, else None. A job of one part gets the very arrays given;
             a job of several gets arrays of its own, and the given ones are copied.
@@ -77,10 +79,12 @@ class Run:
         if stop - start == self.rows:
             return {name: outputs[name] for name in names}
         for name in names:
-            if name not in self._outputs:
-                array = outputs[name]
-                self._outputs[name] = np.empty((self.rows, *array.shape[1:]), array.dtype)
-            self._outputs[name][start:stop] = outputs[name]
+            array, whole = outputs[name], self._outputs.get(name)
+            if whole is None:
+                # In one step, or what another lane has put there meanwhile would be lost.
+                made = np.empty((self.rows, *array.shape[1:]), array.dtype)
+                whole = self._outputs.setdefault(name, made)
+            whole[start:stop] = array
         # By place: rows of a tile that failed after this are brought again.
         self._done[start] = stop - start
         return self._outputs if sum(self._done.values()) == self.rows else None
