@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -93,3 +94,31 @@ def test_the_file_says_how_the_worker_does_and_is_gone_at_the_end(tmp_path: Path
 def test_a_file_that_cannot_be_written_is_told_at_once(tmp_path: Path, place: str) -> None:
     with pytest.raises(ConfigError, match=r"health_file: .* cannot be written"):
         Health("w", tmp_path / place, lambda: 0, Systemd({}))
+
+
+def test_two_threads_may_write_the_file_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    health = Health("w", tmp_path / "health", lambda: 0, Systemd({}))
+    write, pulses = Path.write_text, []
+
+    def write_and_let_the_pulse_tick(path: Path, *args, **kwargs) -> int:
+        written = write(path, *args, **kwargs)
+        if not pulses:
+            pulses.append(threading.Thread(target=health.tick))
+            pulses[0].start()
+            pulses[0].join(0.3)
+        return written
+
+    monkeypatch.setattr(Path, "write_text", write_and_let_the_pulse_tick)
+    health.ready()
+    pulses[0].join(5)
+    assert json.loads((tmp_path / "health").read_text())["state"] == "ready"
+
+
+def test_a_file_that_cannot_be_written_any_more_ends_no_worker(tmp_path: Path, caplog) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    health = Health("w", folder / "health", lambda: 0, Systemd({}))
+    folder.rmdir()
+    for step in (health.tick, health.ready, health.tick, health.stopping, health.close):
+        step()
+    assert caplog.text.count("cannot be written") == 1

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from tensorq.errors import ConfigError
 from tensorq_worker.systemd import Systemd
+
+log = logging.getLogger("rq.worker")
 
 EVERY_S = 2.0
 # How much longer a start may take, of systemd's patience, with every tick until the models are loaded.
@@ -41,6 +45,8 @@ class Health:
         self._held = held
         self._systemd = systemd if systemd is not None else Systemd()
         self._state = "starting"
+        self._refused = ""
+        self._lock = threading.Lock()
         if file is not None and (file.is_dir() or not os.access(file.parent, os.W_OK | os.X_OK)):
             raise ConfigError(f"health_file: {file} cannot be written; name a file in a folder that can be")
 
@@ -74,11 +80,26 @@ class Health:
         """Says so, if it was not said, and removes the file."""
         self.stopping()
         if self._file is not None:
-            self._file.unlink(missing_ok=True)
+            self._try(lambda file: file.unlink(missing_ok=True))
 
     def _write(self) -> None:
+        self._try(self._put)
+
+    def _try(self, act: Callable[[Path], None]) -> None:
+        """Works on the file, alone; a disk that is full or gone ends no worker, and is told once."""
         if self._file is None:
             return
+        with self._lock:
+            try:
+                act(self._file)
+                self._refused = ""
+            except OSError as exc:
+                refused = exc.strerror or str(exc)
+                if refused != self._refused:
+                    log.error("health_file: %s cannot be written: %s", self._file, refused)
+                self._refused = refused
+
+    def _put(self, file: Path) -> None:
         facts = {
             "state": self._state,
             "worker": self._worker,
@@ -86,6 +107,6 @@ class Health:
             "held": self._held(),
             "at": round(time.time(), 3),
         }
-        scratch = self._file.with_name(f".{self._file.name}.{os.getpid()}")
+        scratch = file.with_name(f".{file.name}.{os.getpid()}")
         scratch.write_text(json.dumps(facts) + "\n", encoding="utf-8")
-        scratch.replace(self._file)
+        scratch.replace(file)
