@@ -98,19 +98,19 @@ def test_a_file_that_cannot_be_written_is_told_at_once(tmp_path: Path, place: st
 
 def test_two_threads_may_write_the_file_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     health = Health("w", tmp_path / "health", lambda: 0, Systemd({}))
-    write, pulses = Path.write_text, []
+    write, others = Path.write_text, []
 
-    def write_and_let_the_pulse_tick(path: Path, *args, **kwargs) -> int:
+    def write_and_let_another_tick(path: Path, *args, **kwargs) -> int:
         written = write(path, *args, **kwargs)
-        if not pulses:
-            pulses.append(threading.Thread(target=health.tick))
-            pulses[0].start()
-            pulses[0].join(0.3)
+        if not others:
+            others.append(threading.Thread(target=health.tick))
+            others[0].start()
+            others[0].join(0.3)
         return written
 
-    monkeypatch.setattr(Path, "write_text", write_and_let_the_pulse_tick)
+    monkeypatch.setattr(Path, "write_text", write_and_let_another_tick)
     health.ready()
-    pulses[0].join(5)
+    others[0].join(5)
     assert json.loads((tmp_path / "health").read_text())["state"] == "ready"
 
 

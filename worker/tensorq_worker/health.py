@@ -57,7 +57,7 @@ class Health:
         return EVERY_S if watchdog_s is None else min(EVERY_S, watchdog_s / 3)
 
     def tick(self) -> None:
-        """Says that the worker lives; called from the pulse, so a process that hangs stays silent."""
+        """Says that the worker lives; called from the watch, so a process that hangs stays silent."""
         extend = [f"EXTEND_TIMEOUT_USEC={EXTEND_US}"] if self._state == "starting" else []
         self._systemd.send("WATCHDOG=1", *extend)
         self._write()

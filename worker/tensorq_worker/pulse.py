@@ -27,12 +27,13 @@ class Pulse:
 
     Args:
         tasks: what to do and how often.
+        name: of the thread.
     """
 
-    def __init__(self, tasks: list[Task]) -> None:
+    def __init__(self, tasks: list[Task], name: str = "tensorq-pulse") -> None:
         self._tasks = tasks
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="tensorq-pulse", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
         """Starts the thread."""

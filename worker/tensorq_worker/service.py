@@ -113,12 +113,15 @@ class Service:
                 Task("beat", config.beat_s, self._beat),
                 Task("reaping", config.lease_s / 3, self._reap),
                 Task("publishing", PUBLISH_EVERY_S, self._publish),
-                Task("watchdog", 1.0, self._watch),
                 Task("keeping costs", KEEP_COSTS_EVERY_S, self._keep_costs),
                 Task("checking memory", CHECK_MEMORY_EVERY_S, self._check_memory),
-                Task("health", self._health.every_s, self._tell),
                 Task("sweeping", SWEEP_EVERY_S, self._sweep),
             ]
+        )
+        # On a thread of its own: a Redis that does not answer holds the other one up for as long.
+        self._watch = Pulse(
+            [Task("health", self._health.every_s, self._tell), Task("watchdog", 1.0, self._end_overdue)],
+            "tensorq-watch",
         )
         self._waker = Waker(redis, stop.wake)
 
@@ -129,6 +132,7 @@ class Service:
             EagerLoadFailed: a model that is to be there from the start cannot be loaded.
             WorkerFault: the process must end.
         """
+        self._watch.start()
         self._pulse.start()
         self._waker.start()
         startup = Startup(self._broker, self.models, self._pools, self._lanes, self._stop)
@@ -176,6 +180,7 @@ class Service:
         """
         ended = self._lanes.close(timeout_s=0.1 if self._stop.forced else 10.0) and not self._pools.loading
         self._pulse.close()
+        self._watch.close()
         self._waker.close()
         if ended:
             for served in self.models.values():
@@ -252,7 +257,7 @@ class Service:
             self._health.stopping()
         self._health.tick()
 
-    def _watch(self) -> None:
+    def _end_overdue(self) -> None:
         """Ends the process where an engine call does not return: nothing else can interrupt it."""
         overdue_s = self._lanes.overdue_s()
         if overdue_s > OVERDUE_S:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -15,6 +16,7 @@ from redis import Redis
 
 from fixtures.affine import MODEL, submit
 from fixtures.faulty import launch_faulty, start_faulty
+from fixtures.redis import RedisServer
 from fixtures.workers import Workers, wait_until
 from tensorq import Client, keys
 
@@ -41,6 +43,14 @@ def until(supervisor: socket.socket, word: str) -> list[str]:
     return messages
 
 
+def drain(supervisor: socket.socket) -> None:
+    """Takes what was sent so far; reading does not wait any more."""
+    supervisor.setblocking(False)
+    with suppress(BlockingIOError):
+        while True:
+            supervisor.recv(4096)
+
+
 def test_systemd_hears_of_start_life_and_stop(
     redis: Redis, client: Client, workers: Workers, supervisor: socket.socket
 ) -> None:
@@ -63,10 +73,7 @@ def test_a_process_that_is_stopped_is_silent(workers: Workers, supervisor: socke
     until(supervisor, "READY=1")
     worker.process.send_signal(signal.SIGSTOP)
     time.sleep(0.5)
-    supervisor.setblocking(False)
-    with suppress(BlockingIOError):
-        while True:
-            supervisor.recv(4096)
+    drain(supervisor)
     time.sleep(1.2)
     with pytest.raises(BlockingIOError):
         supervisor.recv(4096)
@@ -82,6 +89,25 @@ def test_redis_that_is_away_is_no_reason_to_start_a_worker_again(
     with proxy.refusing():
         for _ in range(3):
             supervisor.recv(4096)
+    assert worker.stop() == 0
+
+
+def test_signs_of_life_go_on_while_redis_does_not_answer(
+    redis_server: RedisServer, workers: Workers, supervisor: socket.socket
+) -> None:
+    worker = watched(workers, supervisor)
+    until(supervisor, "READY=1")
+    paused = threading.Thread(target=redis_server.pause, args=(6.0,))
+    paused.start()
+    try:
+        # By then the beat waits for its answer.
+        time.sleep(2)
+        drain(supervisor)
+        supervisor.settimeout(3)
+        assert [supervisor.recv(4096) for _ in range(2)] == [b"WATCHDOG=1"] * 2
+        assert paused.is_alive()
+    finally:
+        paused.join()
     assert worker.stop() == 0
 
 
