@@ -39,6 +39,7 @@ log = logging.getLogger("rq.worker")
 
 CHECK_EVERY_S = 1.0
 SECOND_SIGNAL_S = 1.0
+ANSWER_S = 60
 
 
 class BatchWorker(BaseWorker):
@@ -59,6 +60,15 @@ class BatchWorker(BaseWorker):
         self._stopped_at = 0.0
         self._checked_at = 0.0
         self._suspended = False
+
+    @property
+    def connection_timeout(self) -> int:
+        """How long an answer of Redis may take, in seconds.
+
+        RQ's, of minutes, is for a pop that blocks, which there is none of here: a connection whose other end
+        has vanished must be given up while beats can still keep the leases. A large result takes its time.
+        """
+        return ANSWER_S
 
     def work(
         self,

@@ -20,8 +20,11 @@ from fixtures.redis import RedisServer, free_port, require_redis_server
 from fixtures.workers import Workers, wait_until
 from fixtures.workers import workers as open_workers
 from tensorq import Client, RedisUnavailable, keys
+from tensorq_worker import BatchWorker
+from tensorq_worker.config import WorkerConfig
 
 SECRET = "hunter2-is-secret"
+LEASE_S = WorkerConfig.model_fields["lease_s"].default
 
 
 def finished(redis: Redis) -> int:
@@ -178,3 +181,10 @@ def test_a_worker_that_redis_does_not_let_in_says_so_and_ends(
     assert "refused the credentials; check the user name and the password" in worker.log
     assert SECRET not in worker.log
     assert "Traceback" not in worker.log
+
+
+def test_an_answer_that_does_not_come_is_given_up_before_the_lease_lapses(redis_server: RedisServer) -> None:
+    with redis_server.client() as redis:
+        BatchWorker(["affine"], connection=redis)
+        # A beat comes every 15 s, and must still be in time after that.
+        assert 10 < redis.connection_pool.connection_kwargs["socket_timeout"] < LEASE_S - 15
