@@ -49,7 +49,8 @@ class Fence:
         """
         member = f"{self.job.job_id}:{self.job.token}"
         held = redis.zscore(keys.wip(self.job.queue), member) is not None
-        if not held or redis.hget(keys.job(self.job.job_id), "status") != b"started":
+        # Queued: somebody saved the job as it was read before it was claimed.
+        if not held or redis.hget(keys.job(self.job.job_id), "status") not in (b"started", b"queued"):
             self.lost = True
             raise LeaseLost(f"job {self.job.job_id}: the lease {self.job.token} is gone")
 

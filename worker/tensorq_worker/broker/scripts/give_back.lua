@@ -13,7 +13,8 @@ for n = rest - 1, 0, -1 do
   redis.call('ZREM', EXECUTIONS .. id, token)
   if redis.call('ZREM', WIP .. queue, member) == 1 then
     local state = redis.call('HMGET', JOB .. id, 'status', 'ttl')
-    if state[1] == 'started' then
+    -- Queued: somebody saved the job as it was read before it was claimed.
+    if state[1] == 'started' or state[1] == 'queued' then
       redis.call('LPUSH', QUEUE .. queue, id)
       redis.call('HSET', JOB .. id, 'status', 'queued', 'started_at', '', 'worker_name', '')
       local ttl = tonumber(state[2])

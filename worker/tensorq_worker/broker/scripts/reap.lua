@@ -38,10 +38,13 @@ for i = 12, #ARGV do
       local state = redis.call('HMGET', job, 'status', 'worker_name', 'tensorq_suspect', 'tensorq_crashes',
         'tensorq_model')
       local worker = state[2] or ''
+      if worker == '' then worker = redis.call('HGET', EXECUTION .. member, 'worker_name') or '' end
       redis.call('SREM', WORKER .. worker .. ':executions', member)
       redis.call('UNLINK', EXECUTION .. member)
       redis.call('ZREM', EXECUTIONS .. id, token)
-      if state[1] == 'started' then
+      -- Queued: somebody saved the job as it was read before it was claimed. It is on no queue, or the claim
+      -- drops the second of two places on one.
+      if state[1] == 'started' or state[1] == 'queued' then
         local word = 'returned'
         if was_running(worker, id) then
           word = 'suspect'
