@@ -155,6 +155,18 @@ def test_under_maxmemory_all_but_submits_go_on(redis, broker, other) -> None:
     assert len(claim(other)) == 4
 
 
+def test_a_reaped_job_waits_no_longer_than_its_ttl(redis, broker) -> None:
+    store(redis, IDS[:1], options=JobOptions(ttl_s=100))
+    store(redis, IDS[1:2])
+    claim(broker)
+    assert redis.ttl(keys.job(IDS[0])) == -1
+    leased.lapse(redis)
+    broker.reap([MODEL], crash_cap=3)
+    assert 90 < redis.ttl(keys.job(IDS[0])) <= 100
+    assert 690 < redis.ttl(keys.input(IDS[0])) <= 700
+    assert redis.ttl(keys.job(IDS[1])) == redis.ttl(keys.input(IDS[1])) == -1
+
+
 def test_what_a_lane_ended_is_no_suspect(redis, broker) -> None:
     store(redis, IDS)
     claim(broker)

@@ -177,7 +177,7 @@ class Broker:
         """
         args: list[Argument] = [
             *(keys.JOB, keys.QUEUE, keys.WIP, keys.EXECUTION, keys.EXECUTIONS, keys.WORKER),
-            *(keys.running(""), keys.LEASE_OFFSET, crash_cap, limit, self._beaten_at),
+            *(keys.INPUT, keys.running(""), keys.LEASE_OFFSET, crash_cap, limit, self._beaten_at),
             *(queue for model in models for queue in model_queues(model)),
         ]
         reply = REAP(self.redis, [keys.WAKE], args)

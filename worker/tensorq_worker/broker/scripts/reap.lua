@@ -1,16 +1,17 @@
 -- Gives back the jobs of dead workers: those whose lease has lapsed, by Redis's own clock.
 -- KEYS: wake stream
--- ARGV: rq prefixes (job, queue, wip, execution, executions, worker), running prefix, lease offset, cap of
---       crashes while alone, how many to reap, Redis's time in s at the caller's last beat or '', then queue
---       names
+-- ARGV: rq prefixes (job, queue, wip, execution, executions, worker), input and running prefix, lease offset,
+--       cap of crashes while alone, how many to reap, Redis's time in s at the caller's last beat or '', then
+--       queue names
 -- Reply, a job: id, queue, word: returned, suspect, poison
 -- A job that was in the tile a dead worker ran is a suspect and runs alone next; only a crash while alone is
 -- counted, and at the cap the job is marked poison, for the worker that claims it to fail it. The counter
 -- goes then, or one requeue by a person would fail at once.
 local JOB, QUEUE, WIP, EXECUTION, EXECUTIONS, WORKER = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-local RUNNING, offset, cap, limit = ARGV[7], tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
+local INPUT, RUNNING, offset = ARGV[7], ARGV[8], tonumber(ARGV[9])
+local cap, limit = tonumber(ARGV[10]), tonumber(ARGV[11])
 -- What lapsed since its last beat may be the caller's own, that a pause kept from renewing it.
-local time = math.min(tonumber(redis.call('TIME')[1]), tonumber(ARGV[11]) or math.huge)
+local time = math.min(tonumber(redis.call('TIME')[1]), tonumber(ARGV[12]) or math.huge)
 local now = string.format('%.0f', offset + time)
 local reply, tiles = {}, {}
 
@@ -26,9 +27,9 @@ local function was_running(worker, id)
   return ids[id]
 end
 
-for i = 12, #ARGV do
+for i = 13, #ARGV do
   local queue = ARGV[i]
-  local lapsed = redis.call('ZRANGEBYSCORE', WIP .. queue, ARGV[8], now, 'LIMIT', 0, limit)
+  local lapsed = redis.call('ZRANGEBYSCORE', WIP .. queue, ARGV[9], now, 'LIMIT', 0, limit)
   for n = #lapsed, 1, -1 do
     local member = lapsed[n]
     local id, token = member:match('^(.*):([^:]*)$')
@@ -36,7 +37,7 @@ for i = 12, #ARGV do
     if id then
       local job = JOB .. id
       local state = redis.call('HMGET', job, 'status', 'worker_name', 'tensorq_suspect', 'tensorq_crashes',
-        'tensorq_model')
+        'ttl')
       local worker = state[2] or ''
       if worker == '' then worker = redis.call('HGET', EXECUTION .. member, 'worker_name') or '' end
       redis.call('SREM', WORKER .. worker .. ':executions', member)
@@ -60,6 +61,12 @@ for i = 12, #ARGV do
         end
         redis.call('HSET', job, 'status', 'queued', 'started_at', '', 'worker_name', '')
         redis.call('LPUSH', QUEUE .. queue, id)
+        local ttl = tonumber(state[5])
+        if ttl and ttl > 0 then
+          -- What anybody may have written is not always a time; a job must come back all the same.
+          redis.pcall('EXPIRE', job, ttl)
+          redis.pcall('EXPIRE', INPUT .. id, ttl + 600)
+        end
         reply[#reply + 1] = {id, queue, word}
       end
     end
