@@ -66,6 +66,22 @@ def test_a_poison_job_of_more_rows_than_a_tile_fails_once(gather):
     assert list(gather.broker.results) == [good.job_id]
 
 
+def test_a_stopped_job_of_more_rows_than_a_tile_ends_with_the_tiles_that_run(gather):
+    gather.hold("gather")
+    big = gather.submit("gather", index(*[1] * 200))
+    gather.step()
+    assert gather.lanes.pending == 2
+    gather.stop.job(big.job_id)
+    gather.step()
+    gather.let_go()
+    gather.drain()
+    other = gather.submit("gather", index(1))
+    gather.drain()
+    assert gather.slow.stopped == [big.job_id]
+    assert list(gather.broker.results) == [other.job_id]
+    assert [len(tile) for tile in gather.broker.launches] == [1] * 3
+
+
 def test_a_job_of_more_rows_than_a_tile_survives_the_bisection_of_a_tile_that_it_shares(gather):
     big = gather.submit("gather", index(*[n % 5 for n in range(40)]))
     bad = gather.submit("gather", index(BAD))

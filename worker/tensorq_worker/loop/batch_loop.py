@@ -228,6 +228,9 @@ class BatchLoop:
     def _end_job(self, event: JobEnded) -> None:
         job, outputs, run = event.job, event.outputs, self._leases.run_of(event.job)
         if run is not None and run.stopped:
+            if run.dropped:
+                return
+            run.dropped = True
             self._errands.append((job, lambda: self._slow.stop(job)))
         elif event.error is not None:
             self._fail(job, event.error)

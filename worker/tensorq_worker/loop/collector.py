@@ -115,6 +115,9 @@ class Collector:
             if launched.alone is not None and launched.alone():
                 self._observe(tile, busy_s)
             complete = [(run, wire.pack(mine), mine) for run, mine in tile.collect(outputs)]
+            for run in {part.run for part in tile.parts if part.run.stopped} - {run for run, *_ in complete}:
+                # Its other rows are not worth a tile.
+                self._tell(JobEnded(run.job))
             hot: list[tuple[Run, bytes]] = []
             must_be_finite = self._finite(tile.model) and not tile.rehearsal
             for run, packed, mine in complete:
