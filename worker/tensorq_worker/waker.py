@@ -34,13 +34,13 @@ class Waker:
         self._thread = threading.Thread(target=self._run, name="tensorq-waker", daemon=True)
 
     def start(self) -> None:
-        """Notes where the stream stands, and starts the thread.
-
-        Raises:
-            redis.exceptions.RedisError: Redis did not answer.
-        """
-        newest = cast("list[Any]", self._redis.xrevrange(keys.WAKE, count=1))
-        self._last_id = newest[0][0].decode() if newest else "0-0"
+        """Notes where the stream stands, and starts the thread."""
+        try:
+            newest = cast("list[Any]", self._redis.xrevrange(keys.WAKE, count=1))
+            self._last_id = newest[0][0].decode() if newest else "0-0"
+        except RedisError as exc:
+            # Until the first entry it hears of those only that come while it listens.
+            log.error("following wakes: Redis: %s", exc)
         self._thread.start()
 
     def close(self) -> None:
