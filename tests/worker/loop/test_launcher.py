@@ -122,6 +122,18 @@ def test_a_suspect_runs_while_nothing_else_does(gather):
     ]
 
 
+def test_no_more_suspects_are_claimed_than_run_next(gather):
+    gather.hold("gather")
+    suspects = [gather.submit("gather", index(1), alone=True) for _ in range(10)]
+    for _ in range(20):
+        gather.step()
+    # One runs, and as many wait as tiles are to be staged ahead.
+    assert len(gather.leases) == 1 + 2
+    gather.let_go()
+    gather.drain()
+    assert gather.broker.launches == [[job.job_id] for job in suspects]
+
+
 def test_a_suspect_of_more_rows_than_a_tile_never_shares_one(gather):
     suspect = gather.submit("gather", index(*[1] * 70), alone=True)
     others = [gather.submit("gather", index(3)) for _ in range(3)]

@@ -145,7 +145,8 @@ class BatchLoop:
         """What to claim: in one call, unless models share a bound, which idle ones must not use up."""
         wants = []
         for served in self._models.values() if claiming else ():
-            rows = self._prefetch_tiles * served.largest - served.staged_rows
+            tiles = self._prefetch_tiles - self._launcher.suspects(served.name)
+            rows = tiles * served.largest - served.staged_rows
             # Half a tile at least, or a full stage would cost a claim for each job that leaves it.
             if rows >= max(1, served.largest // 2):
                 wants.append(Want(served.name, rows, rows))

@@ -90,6 +90,10 @@ class Launcher:
             raise WorkerFault(str(exc)) from exc
         return launched
 
+    def suspects(self, model: str) -> int:
+        """How many tiles of a model wait to run alone."""
+        return sum(tile.alone and tile.model == model for tile in self._fixed)
+
     def add_fixed(self, served: Served, parts: list[Part], alone: bool = False) -> None:
         """Queues a tile of just these parts; of several where a single job exceeds the largest size."""
         tiling = served.stage_for(parts[0].run).tiling
