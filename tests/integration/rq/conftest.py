@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -69,5 +70,7 @@ def client(redis: Redis) -> Iterator[Client]:
 @pytest.fixture
 def fleet(server: RedisServer, redis: Redis, repository: Path, tmp_path: Path) -> Iterator[Workers]:
     """Starts workers; they can import the callbacks in `fixtures.callbacks`."""
-    with workers(server.url, repository, tmp_path, {"PYTHONPATH": str(TESTS)}) as fleet:
+    # Beside what these tests themselves import, or workers may run another checkout's code.
+    path = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
+    with workers(server.url, repository, tmp_path, {"PYTHONPATH": path}) as fleet:
         yield fleet
