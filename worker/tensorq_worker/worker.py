@@ -63,10 +63,9 @@ class BatchWorker(BaseWorker):
 
     @property
     def connection_timeout(self) -> int:
-        """How long an answer of Redis may take, in seconds.
+        """Seconds that an answer of Redis may take: beats must keep leases though the other end vanished.
 
-        RQ's, of minutes, is for a pop that blocks, which there is none of here: a connection whose other end
-        has vanished must be given up while beats can still keep the leases. A large result takes its time.
+        RQ's, of minutes, is for a pop that blocks, and there is none here.
         """
         return ANSWER_S
 
@@ -252,6 +251,9 @@ class BatchWorker(BaseWorker):
             except RedisError as exc:
                 # Never in the way of the jobs that are held.
                 log.error("Worker %s: maintenance: Redis: %s", self.name, exc)
+            except Exception:
+                # RQ stumbled over the hash of an abandoned job that is not ours, or over a handler for it.
+                log.exception("Worker %s: maintenance", self.name)
 
     def _note(self, state: WorkerStatus) -> None:
         if self._suspended and state is WorkerStatus.IDLE:

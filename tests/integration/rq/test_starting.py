@@ -18,7 +18,7 @@ from fixtures.callbacks import seen
 from fixtures.rqstate import leftovers
 from fixtures.servers import on_redis_and_valkey
 from fixtures.workers import RQ, Workers, environment, wait_until
-from tensorq import Client
+from tensorq import Client, JobFailed
 
 pytestmark = pytest.mark.integration
 
@@ -104,7 +104,7 @@ PRODUCER = """
 import sys
 import numpy as np
 from redis import Redis
-from tensorq import Client
+from tensorq import Client, JobFailed
 with Client(sys.argv[1]) as client:
     job = client.submit("affine", {"x": np.ones((2, 3), np.float32)})
     print(job.id, job.result(timeout=20)["y"].tolist())
@@ -160,6 +160,31 @@ def test_rqs_exception_handlers_are_called(client: Client, redis: Redis, fleet: 
     job = client.submit("gather", {"index": np.array([99], np.int64)})
     wait_until(lambda: seen(redis), what="a note")
     assert seen(redis) == [{"what": "handler", "job": job.id, "kind": "TileFailed"}]
+
+
+@pytest.mark.parametrize("handler", ["raises", "leaves"])
+def test_an_exception_handler_that_raises_fails_its_job_alone(
+    client: Client, redis: Redis, fleet: Workers, handler: str
+) -> None:
+    arguments = ("gather", "affine", "--exception-handler", f"fixtures.callbacks.{handler}")
+    worker = fleet.rq("worker", *arguments).wait_ready()
+    job = client.submit("gather", {"index": np.array([99], np.int64)}, failure_ttl=1000)
+    with pytest.raises(JobFailed) as failure:
+        job.result(timeout=10)
+    assert failure.value.kind == "TileFailed"
+    assert Job.fetch(job.id, connection=redis).failure_ttl == 1000
+    assert client.submit("affine", X).result(timeout=10)
+    assert worker.stop() == os.EX_OK
+
+
+def test_a_job_that_rqs_maintenance_stumbles_over_keeps_no_worker_from_starting(
+    client: Client, redis: Redis, fleet: Workers
+) -> None:
+    redis.hset("rq:job:odd", mapping={"status": "started", "created_at": "yesterday", "data": b"?"})
+    redis.zadd("rq:wip:affine", {"odd:e": 1})
+    worker = fleet.start("affine")
+    assert client.submit("affine", X).result(timeout=10)
+    assert "maintenance" in worker.log
 
 
 def test_rq_can_requeue_with_our_class_named(client: Client, redis: Redis, fleet: Workers) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -172,6 +173,7 @@ class SlowPath:
             shadow = copy.copy(self._worker)
             shadow.connection = FencedRedis(self._redis, fence)  # type: ignore[assignment]
             shadow.executions = {}
+            shadow.handle_exception = partial(_handle, self._worker)  # type: ignore[method-assign]
             act(shadow, stored, queue, self._execution(job, stored))
         except LeaseLost as exc:
             log.warning("%s; nothing of it was written", exc)
@@ -203,6 +205,14 @@ class SlowPath:
             pipe.rpush(keys.done(job.client), job.job_id)
             pipe.ltrim(keys.done(job.client), -keys.DONE_LIMIT, -1)
             pipe.expire(keys.done(job.client), DONE_TTL_S)
+
+
+def _handle(worker: BaseWorker, stored: Job, *exc_info: Any) -> None:
+    """Calls the worker's exception handlers; the trouble of one is not its job's, which fails as it is."""
+    try:
+        worker.handle_exception(stored, *exc_info)
+    except BaseException:
+        log.exception("Worker %s: an exception handler raised for job %s", worker.name, stored.id)
 
 
 def _alone(error: TensorqError) -> TensorqError:
