@@ -90,3 +90,22 @@ def test_a_config_does_not_change():
     config = WorkerConfig(models=Path("m"))
     with pytest.raises(ValidationError, match="frozen"):
         config.lanes = 2
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"lease_s": 10}, "--lease-s: got 10, too short for beat_s = 15: a lease must outlast two beats"),
+        ({"beat_s": 60.0}, "--beat-s: got 60.0, too long for lease_s = 90: a lease must outlast two beats"),
+        ({"lease_s": 30, "beat_s": 15.1}, "--beat-s: got 15.1, too long for lease_s = 30"),
+    ],
+)
+def test_a_lease_that_would_lapse_between_beats_is_refused(options, words):
+    with pytest.raises(ConfigError) as caught:
+        load_config({"models": "m", **options}, {})
+    assert str(caught.value).startswith(words)
+
+
+def test_a_lease_of_two_beats_is_long_enough():
+    assert load_config({"models": "m", "lease_s": 30}, {}).beat_s == 15
+    assert load_config({"models": "m", "lease_s": 3, "beat_s": 1.5}, {}).lease_s == 3

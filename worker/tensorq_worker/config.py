@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tomllib
 from collections.abc import Mapping
@@ -21,7 +22,8 @@ class WorkerConfig(BaseModel):
     Attributes:
         models: the model repository's folder.
         lease_s: how long a claimed job is kept from others without a beat.
-        beat_s: seconds between beats.
+        beat_s: seconds between beats, at most half a lease: one that lapses under a living worker has its
+            job run elsewhere, and counts it as a suspect.
         aging_s: by how much waiting a lower priority makes up for one level.
         max_claim_mib: payloads of one claim.
         prefetch_tiles: largest tiles' worth of rows to stage ahead, a model.
@@ -88,10 +90,26 @@ def load_config(
     if "models" not in merged:
         raise ConfigError("no model repository: give --models DIR or set TENSORQ_MODELS=DIR")
     try:
-        return WorkerConfig.model_validate(merged)
+        config = WorkerConfig.model_validate(merged)
     except ValidationError as exc:
         wrong = [f"{origin[str(e['loc'][0])]}: {_complaint(e)}" for e in exc.errors()]
         raise ConfigError("; ".join(wrong)) from exc
+    _expect_lease_outlasts_beats(config, origin)
+    return config
+
+
+def _expect_lease_outlasts_beats(config: WorkerConfig, origin: Mapping[str, str]) -> None:
+    if 2 * config.beat_s <= config.lease_s:
+        return
+    beat, lease = f"{config.beat_s:g}", config.lease_s
+    if "beat_s" in origin:
+        words = f"{origin['beat_s']}: got {config.beat_s}, too long for lease_s = {lease}"
+    else:
+        words = f"{origin['lease_s']}: got {lease}, too short for beat_s = {beat}"
+    raise ConfigError(
+        f"{words}: a lease must outlast two beats; give beat_s of at most {lease / 2:g}, "
+        f"or lease_s of at least {math.ceil(2 * config.beat_s)}"
+    )
 
 
 def _complaint(error: ErrorDetails) -> str:

@@ -39,7 +39,7 @@ from tensorq_worker.worker import BatchWorker
 @click.option("--with-scheduler", is_flag=True, help="Run RQ's scheduler too (retries with intervals).")
 @click.option("--result-ttl", type=int, default=500, show_default=True, help="Seconds a result is kept.")
 @click.option("--lease-s", type=int, help="Seconds a claimed job is kept from others without a beat.")
-@click.option("--beat-s", type=float, help="Seconds between beats.")
+@click.option("--beat-s", type=float, help="Seconds between beats, at most half a lease.")
 @click.option("--lanes", type=int, help="Streams that run tiles at once.")
 @click.option("--threads", type=int, help="CPU threads of the engine for one tile.")
 @click.option("--prefetch-tiles", type=int, help="Largest tiles' worth of rows to stage ahead.")
