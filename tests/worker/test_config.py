@@ -109,3 +109,10 @@ def test_a_lease_that_would_lapse_between_beats_is_refused(options, words):
 def test_a_lease_of_two_beats_is_long_enough():
     assert load_config({"models": "m", "lease_s": 30}, {}).beat_s == 15
     assert load_config({"models": "m", "lease_s": 3, "beat_s": 1.5}, {}).lease_s == 3
+
+
+@pytest.mark.parametrize("name", ["aging_s", "beat_s"])
+def test_seconds_are_finite(name):
+    variable = f"TENSORQ_{name.upper()}"
+    with pytest.raises(ConfigError, match=f"{variable}: got 'inf': input should be a finite number"):
+        load_config({"models": "m"}, {variable: "inf"})

@@ -44,8 +44,8 @@ class WorkerConfig(BaseModel):
 
     models: Path
     lease_s: int = Field(90, ge=3)
-    beat_s: float = Field(15.0, gt=0)
-    aging_s: float = Field(60.0, ge=0)
+    beat_s: float = Field(15.0, gt=0, allow_inf_nan=False)
+    aging_s: float = Field(60.0, ge=0, allow_inf_nan=False)
     max_claim_mib: int = Field(64, ge=1)
     prefetch_tiles: int = Field(2, ge=1)
     lanes: int = Field(1, ge=1)
