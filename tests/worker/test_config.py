@@ -116,3 +116,10 @@ def test_seconds_are_finite(name):
     variable = f"TENSORQ_{name.upper()}"
     with pytest.raises(ConfigError, match=f"{variable}: got 'inf': input should be a finite number"):
         load_config({"models": "m"}, {variable: "inf"})
+
+
+def test_the_url_is_no_key_of_the_file_and_its_value_is_not_repeated(file):
+    path = file('models = "m"\nredis = "redis://:secret@host"\n')
+    with pytest.raises(ConfigError) as caught:
+        load_config({}, {}, path)
+    assert str(caught.value) == f"{path}: redis: unknown key; give --redis or set TENSORQ_REDIS"

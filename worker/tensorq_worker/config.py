@@ -114,6 +114,9 @@ def _expect_lease_outlasts_beats(config: WorkerConfig, origin: Mapping[str, str]
 
 def _complaint(error: ErrorDetails) -> str:
     if error["type"] == "extra_forbidden":
+        if error["loc"] == ("redis",):
+            # Whoever reads the file would read the password too.
+            return "unknown key; give --redis or set TENSORQ_REDIS"
         near = get_close_matches(str(error["loc"][0]), WorkerConfig.model_fields, n=1)
         return f"unknown key; did you mean {near[0]!r}?" if near else "unknown key; remove it"
     return f"got {error['input']!r}: {error['msg'][:1].lower()}{error['msg'][1:]}"
