@@ -6,7 +6,8 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,27 +25,43 @@ from tensorq import keys, wire
 
 ROOT = Path(__file__).parents[2]
 WORK = Work("job", 0.0, Kind.INNOCENT, AFFINE, 7, 3, False, "normal", 2, None)
-SHORT = ("--minutes", "0.3", "--jobs", "800", "--seed", "2", "--drain-s", "5")
+SHORT = ("--minutes", "0.3", "--jobs", "800", "--drain-s", "5")
+
+
+def run_broken(folder: Path, broken: str) -> dict[str, Any]:
+    """The verdict of a red run without the fence or the lease; of the last run, if none was red.
+
+    On a busy machine all pauses may meet workers that hold nothing: such a run had nothing to break.
+    """
+    out = folder / f"{broken}.json"
+    for seed in ("2", "3", "4"):
+        command = [
+            sys.executable,
+            str(ROOT / "ops/chaos/chaos.py"),
+            *SHORT,
+            "--seed",
+            seed,
+            "--break",
+            broken,
+        ]
+        run = subprocess.run(
+            [*command, "--out", str(out)], env=environment(), capture_output=True, timeout=120
+        )
+        assert run.returncode in (0, 1), run.stderr.decode()
+        if run.returncode == 1:
+            break
+    verdict: dict[str, Any] = json.loads(out.read_text())["verdict"]
+    return verdict
 
 
 @pytest.mark.integration
+@pytest.mark.timeout(400)
 def test_a_run_without_the_fence_or_the_lease_is_red(tmp_path: Path) -> None:
     require_redis_server()
-    found: dict[str, dict[str, Any]] = {}
-    with ExitStack() as stack:
-        runs = {}
-        for broken in ("fence", "lease"):
-            out = tmp_path / f"{broken}.json"
-            command = [sys.executable, str(ROOT / "ops/chaos/chaos.py"), *SHORT, "--break", broken]
-            run = subprocess.Popen([*command, "--out", str(out)], env=environment(), stderr=subprocess.PIPE)
-            runs[broken] = stack.enter_context(run)
-            stack.callback(run.terminate)
-        for broken, run in runs.items():
-            error = run.communicate(timeout=100)[1].decode()
-            assert run.returncode == 1, error
-            found[broken] = json.loads((tmp_path / f"{broken}.json").read_text())["verdict"]
-    assert found["fence"]["two_results"] > 0
-    assert found["lease"]["innocents_failed"] > 0
+    with ThreadPoolExecutor() as pool:
+        fence, lease = pool.map(partial(run_broken, tmp_path), ("fence", "lease"))
+    assert fence["two_results"] > 0
+    assert lease["innocents_failed"] > 0
 
 
 def store(redis: Redis, outputs: Mapping[str, np.ndarray], **fields: object) -> None:
