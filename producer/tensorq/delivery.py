@@ -40,7 +40,8 @@ class Completions:
     def __init__(self, redis: Redis, client_id: str) -> None:
         self.client_id = client_id
         self.redis = redis
-        self.lock = threading.Lock()
+        # Reentrant: an abandoned wait ends wherever the garbage collector finds it, in here too.
+        self.lock = threading.RLock()
         self._key = keys.done(client_id)
         self._block_s = block_limit_s(redis)
         self._reading = False
@@ -61,7 +62,7 @@ class Completions:
             self._waits.add(wait)
             # Not by going through what was kept: that may be far more, for each of many waits.
             for job_id in wait.take([job_id for job_id in job_ids if job_id in self._spare]):
-                del self._spare[job_id]
+                self._spare.pop(job_id, None)
         try:
             yield wait
         finally:
@@ -109,7 +110,7 @@ class Completions:
         if not job_ids:
             return
         wanted: set[str] = set()
-        for wait in self._waits:
+        for wait in list(self._waits):
             taken = wait.take(job_ids)
             wanted |= taken
             if taken and wait.blocked:
@@ -119,13 +120,15 @@ class Completions:
     def _keep(self, job_ids: Collection[str]) -> None:
         self._spare.update(dict.fromkeys(job_ids))
         while len(self._spare) > keys.DONE_LIMIT:
-            del self._spare[next(iter(self._spare))]
+            self._spare.pop(next(iter(self._spare)), None)
 
     def _hand_over(self) -> None:
         """Wakes one blocked thread to read the list in turn."""
         if not self._reading:
             # One with ids at hand is about to leave with them.
-            heirs = (wait for wait in self._waits if wait.blocked and not wait.polled and not wait.ready)
+            heirs = (
+                wait for wait in list(self._waits) if wait.blocked and not wait.polled and not wait.ready
+            )
             heir = next(heirs, None)
             if heir is not None:
                 heir.woken.notify()

@@ -1,3 +1,4 @@
+import gc
 import itertools
 import threading
 import time
@@ -339,6 +340,27 @@ def test_a_job_that_was_handed_out_and_runs_again_is_waited_for_on(
         wait.resume({"a"})
         later(0.1, lambda: end(redis, "a"))
         assert wait.next(after(5)) == {"a"}
+
+
+def test_an_abandoned_wait_may_end_while_its_thread_is_in_here(
+    redis: Redis, completions: Completions
+) -> None:
+    start(redis, "a")
+    entered = completions.waiting(["a"], polled=False)
+    entered.__enter__()
+    circle: list[object] = [entered]
+    circle.append(circle)
+
+    def collect() -> None:
+        with completions.lock:
+            gc.collect()
+
+    del entered, circle
+    thread = threading.Thread(target=collect, daemon=True)
+    thread.start()
+    thread.join(10)
+    assert not thread.is_alive()
+    assert not completions._waits
 
 
 def test_time_is_over_when_it_is(redis: Redis, completions: Completions) -> None:
