@@ -19,6 +19,8 @@ from tensorq.failure import job_failed
 from tensorq.names import model_queues
 
 TRIP_JOBS = 500
+# A worker that was killed while it warmed itself up leaves the input of its rehearsal, for this long.
+REHEARSAL_TTL_S = 60
 _ENDED = (b"finished", b"failed")
 SUCCEEDED = b"1"
 
@@ -152,7 +154,8 @@ def _look_for_leftovers(verdict: Audit, redis: Redis) -> None:
                 verdict.left_over.append(f"{keys.inputs(model)}: the input of {job_id.decode()}")
     indexed = {job_id for model in MODELS for job_id in redis.hkeys(keys.inputs(model))}
     for key in redis.scan_iter(keys.INPUT + "*", count=1000):
-        if key.removeprefix(keys.INPUT.encode()) not in indexed:
+        brief = 0 <= redis.ttl(key) <= REHEARSAL_TTL_S
+        if key.removeprefix(keys.INPUT.encode()) not in indexed and not brief:
             verdict.left_over.append(f"{key.decode()}: an input that no index has")
     verdict.left_over += [key.decode() for key in redis.scan_iter(keys.EXECUTION + "*", count=1000)]
     # A worker that is killed just before its results are moved to their place leaves them to their ttl.

@@ -93,6 +93,14 @@ def test_the_audit_names_each_damage_and_nothing_else(redis: Redis, damage: str 
     assert found == ([damage] if damage is not None else [])
 
 
+def test_the_audit_passes_over_what_is_about_to_go_by_itself(redis: Redis) -> None:
+    store(redis, models.expected(WORK, 100))
+    redis.set(keys.input("rehearsal-1"), b"payload", ex=60)
+    assert audit(redis, [WORK]).clean
+    redis.set(keys.input("staged"), b"payload", ex=600)
+    assert audit(redis, [WORK]).left_over
+
+
 @pytest.mark.parametrize("kind", REASONS)
 def test_poison_must_fail_and_with_its_own_reason(redis: Redis, kind: Kind) -> None:
     work = Work("job", 0.0, kind, AFFINE, 7, 3, False, "normal", 2, None)
