@@ -49,7 +49,7 @@ class Results:
             self.fail(exc, source)
             return
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._last = self._folder / f"{name or job.id}.npz"
+        self._last = result_path(self._folder, name or job.id)
         write(self._last, outputs)
         self.written += 1
 
@@ -66,6 +66,11 @@ class Results:
         elif self.written:
             click.echo(self._last)
         return EX_FAILED if self.failures else os.EX_OK
+
+
+def result_path(folder: Path, name: str) -> Path:
+    """Returns where the result of that name goes."""
+    return folder / f"{name}.npz"
 
 
 def write(path: Path, arrays: Mapping[str, np.ndarray]) -> None:

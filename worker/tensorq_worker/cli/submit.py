@@ -15,10 +15,10 @@ from tensorq.errors import ConfigError, TensorqError
 from tensorq.names import validate_model_name
 from tensorq.options import SubmitOptions, job_options
 from tensorq_worker.cli.command import Command
-from tensorq_worker.cli.inputs import find_jobs
+from tensorq_worker.cli.inputs import JobFiles, find_jobs
 from tensorq_worker.cli.options import connect, out_option, redis_option
 from tensorq_worker.cli.pump import Pump
-from tensorq_worker.cli.results import Results
+from tensorq_worker.cli.results import Results, result_path
 
 
 def _duration(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
@@ -80,6 +80,8 @@ def submit(
     with connect(redis_url) as client:
         info = _published(client, model)
         jobs = find_jobs(files, lambda: _only_input(model, info))
+        if not no_wait:
+            _expect_inputs_are_kept(jobs, out)
         results = Results(out)
         try:
             with _progress(jobs) as bar:
@@ -104,6 +106,23 @@ def _only_input(model: str, info: ModelInfo | None) -> str:
     if len(names) != 1:
         raise click.UsageError(f"model {model!r} has inputs {', '.join(names)}: give NAME=FILE.npy for each")
     return names[0]
+
+
+def _expect_inputs_are_kept(jobs: Sequence[JobFiles], out: Path) -> None:
+    """Refuses results that would take the place of inputs, whatever the paths are called."""
+    inputs = {_identity(path): path for job in jobs for _, path in job.files if path.exists()}
+    for job in jobs:
+        result = result_path(out, job.name)
+        # Without a name it is called by the job's id, which no file has.
+        if job.name and result.exists() and (taken := inputs.get(_identity(result))):
+            raise click.UsageError(
+                f"the result of {job} would overwrite the input {taken}; write results elsewhere, with -o DIR"
+            )
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_dev, found.st_ino
 
 
 def _progress(jobs: Sequence[object]) -> Any:
