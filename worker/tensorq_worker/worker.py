@@ -25,8 +25,9 @@ from rq.utils import now
 from rq.worker.base import BaseWorker, DequeueStrategy, WorkerStatus
 
 from tensorq.connection import binary_client, translated
-from tensorq.errors import RedisUnavailable, TensorqError
+from tensorq.errors import ConfigError, RedisUnavailable, TensorqError
 from tensorq.names import model_queues, parse_queue
+from tensorq.options import LONGEST_S
 from tensorq_worker.config import WorkerConfig, load_config
 from tensorq_worker.errors import EagerLoadFailed, WorkerError, WorkerFault, one_line
 from tensorq_worker.loop import Stop
@@ -169,6 +170,7 @@ class BatchWorker(BaseWorker):
 
     def _prepare(self, max_jobs: int | None) -> Service:
         config = self._config if self._config is not None else load_config({})
+        _expect_durations(self.default_result_ttl, self.worker_ttl)
         redis = binary_client(self.connection)
         with translated(redis):
             check_server(redis)
@@ -266,6 +268,16 @@ class BatchWorker(BaseWorker):
             self.teardown()
         except RedisError as exc:
             log.error("Worker %s: could not say goodbye to Redis: %s", self.name, exc)
+
+
+def _expect_durations(result_ttl_s: int, worker_ttl_s: int) -> None:
+    """Refuses what Redis would, each time that a job ends or the worker beats."""
+    if not -1 <= result_ttl_s <= LONGEST_S:
+        raise ConfigError(
+            f"result ttl: got {result_ttl_s}, expected seconds >= 0, at most {LONGEST_S}, or -1 for ever"
+        )
+    if not 1 <= worker_ttl_s <= LONGEST_S:
+        raise ConfigError(f"worker ttl: got {worker_ttl_s}, expected seconds > 0, at most {LONGEST_S}")
 
 
 def _share_log() -> None:

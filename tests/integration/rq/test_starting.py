@@ -65,6 +65,25 @@ def test_a_malformed_setting_is_a_clear_error(fleet: Workers) -> None:
     assert "Traceback" not in worker.log
 
 
+@pytest.mark.parametrize("value", ["99999999999999999999", "1000000001", "-2"])
+def test_a_ttl_that_redis_would_refuse_is_a_clear_error(fleet: Workers, value: str) -> None:
+    for worker, words in (
+        (fleet.launch("affine", "--result-ttl", value), "result ttl"),
+        (fleet.rq("worker", "affine", "--results-ttl", value), "result ttl"),
+        (fleet.rq("worker", "affine", "--worker-ttl", value), "worker ttl"),
+    ):
+        assert worker.wait() == os.EX_CONFIG
+        assert f"{words}: got {value}, expected seconds" in worker.log
+        assert "Traceback" not in worker.log
+
+
+def test_results_may_be_kept_for_ever(client: Client, redis: Redis, fleet: Workers) -> None:
+    fleet.start("affine", "--result-ttl", "-1")
+    job = client.submit("affine", X)
+    assert job.result(timeout=10)
+    assert redis.ttl(f"rq:job:{job.id}") == -1
+
+
 def test_a_redis_that_is_down_is_a_clear_error(fleet: Workers) -> None:
     fleet.url = URL_OF_NOTHING
     worker = fleet.launch("affine")
