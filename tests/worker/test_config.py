@@ -60,6 +60,12 @@ def test_no_repository_says_how_to_give_one():
         load_config({}, {})
 
 
+def test_an_empty_variable_counts_as_unset():
+    with pytest.raises(ConfigError, match="no model repository"):
+        load_config({}, {"TENSORQ_MODELS": ""})
+    assert load_config({"models": "m"}, {"TENSORQ_LANES": "", "TENSORQ_HEALTH_FILE": ""}).health_file is None
+
+
 def test_every_malformed_value_names_where_it_came_from(file):
     path = file('models = "m"\nlanes = "two"\nlanez = 3\nwhatever = 1\n')
     with pytest.raises(ConfigError) as caught:

@@ -82,7 +82,8 @@ def load_config(
             merged[name], origin[name] = value, f"{file}: {name}"
     for name in WorkerConfig.model_fields:
         variable = f"TENSORQ_{name.upper()}"
-        if variable in environment:
+        # One that is empty is taken for unset, as by click and by shells: Path("") is the current folder.
+        if environment.get(variable):
             merged[name], origin[name] = environment[variable], variable
     for name, value in options.items():
         if value is not None:
