@@ -78,6 +78,10 @@ def test_free_axes_are_given_by_symbol_or_by_shape(tensorq, tmp_path):
     ("arguments", "words"),
     [
         (["--max-batch", "4,none"], "got '4,none', expected whole numbers from 1, as in 2,4,8"),
+        (["--budget", "nan"], "got nan, expected MiB from 0"),
+        (["--budget", "inf"], "got inf, expected MiB from 0"),
+        (["--budget", "1e308"], "got 1e+308, expected MiB from 0"),
+        (["--budget", "-1"], "got -1, expected MiB from 0"),
         (["--lanes", "0"], "expected whole numbers from 1"),
         (["--free", "320"], "expected NAME=VALUES"),
         (["--input", "input=3xWx8"], "as in 2x4x8"),

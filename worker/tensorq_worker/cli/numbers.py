@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import click
 
+_MOST_MIB = 10**12
+
 
 def whole_numbers(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int, ...]:
     """Returns ``4,8,16`` in ascending order, each number once.
@@ -14,6 +16,18 @@ def whole_numbers(ctx: click.Context, param: click.Parameter, value: str) -> tup
         click.BadParameter: these are not whole numbers from 1.
     """
     return tuple(sorted(set(_numbers(value, ","))))
+
+
+def mebibytes(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
+    """Returns a size, if it is one.
+
+    Raises:
+        click.BadParameter: it is negative, not finite, or more memory than there is.
+    """
+    # Not click's range, which takes nan.
+    if value is not None and not 0 <= value <= _MOST_MIB:
+        raise click.BadParameter(f"got {value:g}, expected MiB from 0 to {_MOST_MIB}")
+    return value
 
 
 def named_lengths(

@@ -14,7 +14,7 @@ from tensorq_engines.sizing.maxima import DEFAULT_BATCHES, Wanted
 from tensorq_engines.sizing.model import open_model, size_model
 from tensorq_engines.sizing.together import put_together
 from tensorq_worker.cli.command import Command
-from tensorq_worker.cli.numbers import named_lengths, named_shapes, whole_numbers
+from tensorq_worker.cli.numbers import mebibytes, named_lengths, named_shapes, whole_numbers
 from tensorq_worker.cli.plan_text import MIB, model_text, notes, plain, sets_text
 
 
@@ -60,7 +60,7 @@ from tensorq_worker.cli.plan_text import MIB, model_text, notes, plain, sets_tex
     help="Numbers of lanes.",
 )
 @click.option("--slots", type=click.IntRange(min=1), default=2, show_default=True, help="Slots of a lane.")
-@click.option("--budget", "budget_mib", type=click.FloatRange(min=0), help="MiB of device memory.")
+@click.option("--budget", "budget_mib", type=float, callback=mebibytes, help="MiB of device memory.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, in bytes.")
 def plan(
     models: tuple[str, ...],
