@@ -37,7 +37,9 @@ class Repository:
         """
         names = self.names
         if name not in names:
-            problem = Problem(str(self.path), "", f"there is no model {name!r}", suggest(name, names))
+            # Where there is no other, the name is as likely right as the folder is.
+            remedy = suggest(name, names) if names else f"give the folder that holds {name}/model.onnx"
+            problem = Problem(str(self.path), "", f"there is no model {name!r}", remedy)
             raise RepositoryError([problem])
         return read_entry(self.path / name)
 

@@ -85,6 +85,13 @@ def test_a_wrong_command_line_is_clicks_to_explain(tensorq, arguments, words):
     assert words in result.stderr
 
 
+def test_without_any_model_the_folder_is_what_to_mend(tensorq, tmp_path):
+    (tmp_path / "empty").mkdir()
+    result = tensorq("plan", "empty/net")
+    assert result.exit_code == os.EX_CONFIG
+    assert "there is no model 'net'; give the folder that holds net/model.onnx" in result.stderr
+
+
 def test_a_name_that_is_no_model_name_is_refused_before_redis_is_asked(tensorq):
     result = tensorq("submit", "no/model", "x=a.npy", "--redis", NOBODY)
     assert result.exit_code == os.EX_DATAERR
