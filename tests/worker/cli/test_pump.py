@@ -137,3 +137,11 @@ def test_jobs_under_way_are_named_where_it_cannot_go_on(redis, pump, jobs, resul
     with pytest.raises(QueueFull):
         one.run([])
     assert results.failures == [f"{jobs[0]}: job {one.stored[0]} was submitted; its result was not collected"]
+
+
+def test_a_dtype_is_refused_in_words_of_the_command_line(redis, pump, results, save):
+    publish(redis)
+    path = save("wide.npy", np.ones((1, 2)))
+    pump().run(find_jobs([f"x={path}"], lambda: "x"))
+    (failure,) = results.failures
+    assert "convert it with .astype('float32') or pass --cast" in failure

@@ -147,5 +147,7 @@ class Pump:
                 return
 
     def _fail(self, error: Exception, files: JobFiles | None = None) -> None:
-        self._results.fail(error, str(files) if files is not None else "")
+        # The SDK's word for what is a flag here.
+        words = str(error).replace("cast=True", "--cast")
+        self._results.fail(words, str(files) if files is not None else "")
         self._tick()
