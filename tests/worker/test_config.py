@@ -66,6 +66,20 @@ def test_an_empty_variable_counts_as_unset():
     assert load_config({"models": "m"}, {"TENSORQ_LANES": "", "TENSORQ_HEALTH_FILE": ""}).health_file is None
 
 
+@pytest.mark.parametrize(("name", "most"), [("lanes", 64), ("slots", 64), ("threads", 1024)])
+def test_no_worker_starts_more_than_a_host_can_run(name, most):
+    assert getattr(load_config({"models": "m", name: most}, {}), name) == most
+    with pytest.raises(ConfigError, match=f"got {most + 1}: input should be less than or equal to {most}"):
+        load_config({"models": "m", name: most + 1}, {})
+
+
+@pytest.mark.parametrize("name", ["lanes", "budget_mib", "beat_s"])
+def test_true_is_no_number_in_the_file(file, name):
+    path = file(f'models = "m"\n{name} = true\n')
+    with pytest.raises(ConfigError, match=f"{name}: got True: input should be a number"):
+        load_config({}, {}, path)
+
+
 def test_every_malformed_value_names_where_it_came_from(file):
     path = file('models = "m"\nlanes = "two"\nlanez = 3\nwhatever = 1\n')
     with pytest.raises(ConfigError) as caught:

@@ -8,12 +8,23 @@ import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from tensorq.errors import ConfigError
+
+
+def _no_bool(value: Any) -> Any:
+    """TOML's true is no number, though Python's is; text, of variables, is for pydantic to read."""
+    if isinstance(value, bool):
+        raise PydanticCustomError("number_type", "Input should be a number")
+    return value
+
+
+_Int = Annotated[int, BeforeValidator(_no_bool)]
+_Float = Annotated[float, BeforeValidator(_no_bool)]
 
 
 class WorkerConfig(BaseModel):
@@ -27,9 +38,11 @@ class WorkerConfig(BaseModel):
         aging_s: by how much waiting a lower priority makes up for one level.
         max_claim_mib: payloads of one claim.
         prefetch_tiles: largest tiles' worth of rows to stage ahead, a model.
-        lanes: streams that run tiles at once.
-        slots: staging areas a lane.
-        threads: threads of the engine for one tile on a CPU; 0 lets it choose.
+        lanes: streams that run tiles at once, to 64: each has threads, slots and a connection to
+            Redis.
+        slots: staging areas a lane, to 64: each is host memory for the largest tile.
+        threads: threads of the engine for one tile on a CPU; 0 lets it choose. To 1024, more than a host has
+            cores: all are started for each model.
         crash_cap: crashes while alone after which a job is failed as poison.
         allow_functions: run function jobs that are not tensorq's, which unpickles what is in Redis.
         load: when models are loaded whose model.toml does not say: ``eager`` at the start, or the worker
@@ -43,19 +56,19 @@ class WorkerConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     models: Path
-    lease_s: int = Field(90, ge=3)
-    beat_s: float = Field(15.0, gt=0, allow_inf_nan=False)
-    aging_s: float = Field(60.0, ge=0, allow_inf_nan=False)
-    max_claim_mib: int = Field(64, ge=1)
-    prefetch_tiles: int = Field(2, ge=1)
-    lanes: int = Field(1, ge=1)
-    slots: int = Field(2, ge=2)
-    threads: int = Field(0, ge=0)
-    crash_cap: int = Field(3, ge=1)
+    lease_s: _Int = Field(90, ge=3)
+    beat_s: _Float = Field(15.0, gt=0, allow_inf_nan=False)
+    aging_s: _Float = Field(60.0, ge=0, allow_inf_nan=False)
+    max_claim_mib: _Int = Field(64, ge=1)
+    prefetch_tiles: _Int = Field(2, ge=1)
+    lanes: _Int = Field(1, ge=1, le=64)
+    slots: _Int = Field(2, ge=2, le=64)
+    threads: _Int = Field(0, ge=0, le=1024)
+    crash_cap: _Int = Field(3, ge=1)
     allow_functions: bool = False
     load: Literal["auto", "eager", "lazy", "lru"] = "auto"
-    budget_mib: int | None = Field(None, ge=1)
-    pinned_mib: int | None = Field(None, ge=1)
+    budget_mib: _Int | None = Field(None, ge=1)
+    pinned_mib: _Int | None = Field(None, ge=1)
     health_file: Path | None = None
 
 
