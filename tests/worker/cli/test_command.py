@@ -1,5 +1,7 @@
 import errno
 import os
+import subprocess
+import sys
 
 import click
 import pytest
@@ -83,6 +85,22 @@ def test_a_file_that_cannot_be_written_is_named():
     result = raising(PermissionError(errno.EACCES, "Permission denied", "out/x.npz"))
     assert result.exit_code == os.EX_IOERR
     assert result.stderr == "tensorq act: out/x.npz: Permission denied\n"
+
+
+def test_a_full_disk_is_a_line_too():
+    result = raising(OSError(errno.ENOSPC, "No space left on device"))
+    assert result.exit_code == os.EX_IOERR
+    assert result.stderr == "tensorq act: the output cannot be written: No space left on device\n"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_output_that_goes_to_a_full_disk_ends_in_one_line(tmp_path):
+    command = [sys.executable, "-m", "tensorq_worker.cli", "models", "check", str(tmp_path)]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == os.EX_IOERR
+    assert done.stderr.startswith("tensorq models check: the output cannot be written: ")
+    assert done.stderr.count("\n") == 1
 
 
 def test_ctrl_c_ends_without_a_word():

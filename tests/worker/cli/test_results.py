@@ -1,3 +1,5 @@
+import errno
+
 import numpy as np
 import pytest
 
@@ -20,6 +22,17 @@ def test_a_result_that_is_there_is_replaced(tmp_path):
         write(tmp_path / "r.npz", {"y": np.float32([number])})
     assert np.load(tmp_path / "r.npz")["y"] == 2
     assert [path.name for path in tmp_path.iterdir()] == ["r.npz"]
+
+
+def test_a_full_disk_names_the_result(tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(np.lib.format, "write_array", full)
+    with pytest.raises(OSError, match="No space left") as caught:
+        write(tmp_path / "r.npz", {"y": np.float32([1])})
+    assert caught.value.filename == str(tmp_path / "r.npz")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_nothing_is_left_of_a_write_that_fails(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import Any
 
@@ -14,6 +15,9 @@ from tensorq_worker.errors import one_line
 
 EX_FAILED = 1
 EX_INTERRUPTED = 130
+
+# What a full or broken disk answers to a write; it names no file.
+_UNWRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 _CODES: tuple[tuple[type[Exception], int], ...] = (
     (RedisUnavailable, os.EX_UNAVAILABLE),
@@ -44,8 +48,8 @@ class Command(click.Command):
             words: object = exc
             if isinstance(exc, OSError) and not isinstance(exc, TensorqError | RedisError):
                 # Only what concerns a user's file; click itself deals with a pipe that nobody reads.
-                if exc.filename is None:
+                if exc.filename is None and exc.errno not in _UNWRITTEN:
                     raise
-                words = f"{exc.filename}: {exc.strerror}"
+                words = f"{exc.filename or 'the output cannot be written'}: {exc.strerror}"
             click.echo(f"{ctx.command_path}: {one_line(words)}", err=True)
             ctx.exit(next(code for kind, code in _CODES if isinstance(exc, kind)))

@@ -85,5 +85,8 @@ def write(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
                     np.lib.format.write_array(file, array, allow_pickle=False)
         draft.replace(path)
+    except OSError as exc:
+        # A full disk names no file.
+        raise OSError(exc.errno, exc.strerror, str(path)) from exc
     finally:
         draft.unlink(missing_ok=True)
