@@ -41,8 +41,8 @@ class WorkerConfig(BaseModel):
         lanes: streams that run tiles at once, to 64: each has threads, slots and a connection to
             Redis.
         slots: staging areas a lane, to 64: each is host memory for the largest tile.
-        threads: threads of the engine for one tile on a CPU; 0 lets it choose. To 1024, more than a host has
-            cores: all are started for each model.
+        threads: threads of the engine for one tile on a CPU; 0 lets it choose. To 256: all are
+            started for each model, which took two cores 20 s for 1,024.
         crash_cap: crashes while alone after which a job is failed as poison.
         allow_functions: run function jobs that are not tensorq's, which unpickles what is in Redis.
         load: when models are loaded whose model.toml does not say: ``eager`` at the start, or the worker
@@ -63,7 +63,7 @@ class WorkerConfig(BaseModel):
     prefetch_tiles: _Int = Field(2, ge=1)
     lanes: _Int = Field(1, ge=1, le=64)
     slots: _Int = Field(2, ge=2, le=64)
-    threads: _Int = Field(0, ge=0, le=1024)
+    threads: _Int = Field(0, ge=0, le=256)
     crash_cap: _Int = Field(3, ge=1)
     allow_functions: bool = False
     load: Literal["auto", "eager", "lazy", "lru"] = "auto"
