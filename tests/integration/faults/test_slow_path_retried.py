@@ -14,6 +14,7 @@ from rq.job import Job
 from fixtures import leased
 from fixtures.leased import MODEL, claim, field, store
 from fixtures.proxy import Proxy, commits
+from fixtures.rqstate import leftovers
 from tensorq import keys
 from tensorq.errors import RedisUnavailable
 from tensorq.jobhash import JobOptions
@@ -151,3 +152,17 @@ def test_a_job_that_another_worker_has_is_left_alone(redis, holder, other, act: 
     }[act]()
     assert leased.snapshot(redis) == before
     assert leases.all() == []
+
+
+@pytest.mark.parametrize("act", ["fail", "succeed", "stop"])
+@pytest.mark.parametrize("gone", ["cancel", "delete"])
+def test_a_job_that_is_gone_by_then_leaves_nothing(redis: Redis, holder: Holder, gone: str, act: str) -> None:
+    slow, leases, job = holder(JobOptions())
+    getattr(Job.fetch("job", connection=redis), gone)()
+    {
+        "fail": lambda: slow.fail(job, ValueError("no")),
+        "succeed": lambda: slow.succeed(job, {"y": np.zeros(1)}, b"packed"),
+        "stop": lambda: slow.stop(job),
+    }[act]()
+    assert leases.all() == []
+    assert leftovers(redis) == {}

@@ -28,6 +28,7 @@ from tensorq import jobhash, keys
 from tensorq.cancellation import DISCARD, DONE_TTL_S
 from tensorq.errors import RedisUnavailable, TensorqError
 from tensorq_worker.broker import Claimed
+from tensorq_worker.broker.broker import SWEEP
 from tensorq_worker.errors import LeaseLost, PoisonJob
 from tensorq_worker.leases import Leases
 from tensorq_worker.redisrq.fence import Fence, FencedRedis
@@ -177,12 +178,24 @@ class SlowPath:
             act(shadow, stored, queue, self._execution(job, stored))
         except LeaseLost as exc:
             log.warning("%s; nothing of it was written", exc)
+            self._clear(job)
             self._leases.end([job])
             return
         # handle_job_failure logs what its commit raises and goes on.
         if not (fence.lost or fence.committed):
             raise RedisUnavailable(f"job {job.job_id}: its end could not be stored yet")
         self._leases.end([job])
+
+    def _clear(self, job: Claimed) -> None:
+        """Drops what a stock cancel or delete leaves of a lease: no beat asks for it once it is ended."""
+        with self._redis.pipeline() as pipe:
+            pipe.srem(keys.executions_of(self._worker.name), f"{job.job_id}:{job.token}")
+            pipe.unlink(keys.execution(job.job_id, job.token))
+            pipe.zrem(keys.EXECUTIONS + job.job_id, job.token)
+            if job.model:
+                index = keys.inputs(job.model), keys.input_bytes(job.model)
+                pipe.eval(SWEEP.source, 2, *index, keys.JOB, keys.INPUT, job.job_id)
+            pipe.execute()
 
     def _execution(self, job: Claimed, stored: Job) -> Execution:
         execution = Execution(job.token, job.job_id, self._redis, worker_name=self._worker.name)
