@@ -215,3 +215,19 @@ def test_not_a_number_is_a_result_like_any_other(affine):
     affine.drain()
     assert np.isnan(affine.outputs(odd)["y"]).all()
     np.testing.assert_array_equal(affine.outputs(even)["y"], np.full((1, 2), 5))
+
+
+def test_a_split_job_whose_tiles_answer_in_other_shapes_fails_alone(rig, monkeypatch):
+    affine = rig(affine=(catalogue.affine(), NOW))
+
+    def as_long_as_needed(inputs):
+        most = int(inputs["x"].max())
+        return {"y": np.repeat(inputs["x"][:, :1], most, axis=1)}
+
+    monkeypatch.setattr(affine.models["affine"].engine, "execute", as_long_as_needed)
+    rows = np.full((33, 2), 3, np.float32)
+    rows[32] = 1
+    large, small = affine.submit("affine", {"x": rows}), affine.submit("affine", x(1))
+    affine.drain()
+    assert "output 'y'" in str(affine.slow.failed[large.job_id])
+    np.testing.assert_array_equal(affine.outputs(small)["y"], [[1]])

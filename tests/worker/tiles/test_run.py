@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from fixtures.jobs import empty_run
+from tensorq_engines import TileFailed
 
 NAMES = ["y"]
 
@@ -64,3 +65,11 @@ def test_knows_how_long_it_has_been_here(monkeypatch):
     run = empty_run(1)
     clock[0] += 0.25
     assert run.staged_ms() == pytest.approx(250)
+
+
+def test_parts_whose_outputs_differ_in_shape_are_refused():
+    run = empty_run(3)
+    run.collect(0, 2, {"y": np.zeros((2, 3), np.float32)}, NAMES)
+    # One place would be spread over all three of the other rows.
+    with pytest.raises(TileFailed, match=r"'y' .* \[1, 1\] for rows 2 to 3 .* \[3, 3\]: .* fewer rows"):
+        run.collect(2, 3, {"y": np.ones((1, 1), np.float32)}, NAMES)

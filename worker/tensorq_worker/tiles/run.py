@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tensorq_engines import TileFailed
 from tensorq_worker.broker import Claimed
 from tensorq_worker.tiles.fit import Fit
 
@@ -75,6 +76,9 @@ class Run:
         Returns:
             All outputs once every row is there, else None. A job of one part gets the very arrays given;
             a job of several gets arrays of its own, and the given ones are copied.
+
+        Raises:
+            TileFailed: an output's rows are of another shape than those of the job's other parts.
         """
         if stop - start == self.rows:
             return {name: outputs[name] for name in names}
@@ -84,6 +88,13 @@ class Run:
                 # In one step, or what another lane has put there meanwhile would be lost.
                 made = np.empty((self.rows, *array.shape[1:]), array.dtype)
                 whole = self._outputs.setdefault(name, made)
+            if array.shape[1:] != whole.shape[1:]:
+                # Numpy would spread rows of one place over those of many.
+                raise TileFailed(
+                    f"output {name!r} came with shape {list(array.shape)} for rows {start} to {stop} of a "
+                    f"job whose other tiles make it {list(whole.shape)}: its length depends on the data, so "
+                    "parts do not go together; submit fewer rows a job, no more than the largest tile"
+                )
             whole[start:stop] = array
         # By place: rows of a tile that failed after this are brought again.
         self._done[start] = stop - start
