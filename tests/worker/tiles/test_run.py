@@ -1,3 +1,5 @@
+from threading import Thread
+
 import numpy as np
 import pytest
 
@@ -73,3 +75,23 @@ def test_parts_whose_outputs_differ_in_shape_are_refused():
     # One place would be spread over all three of the other rows.
     with pytest.raises(TileFailed, match=r"'y' .* \[1, 1\] for rows 2 to 3 .* \[3, 3\]: .* fewer rows"):
         run.collect(2, 3, {"y": np.ones((1, 1), np.float32)}, NAMES)
+
+
+def test_of_two_lanes_that_bring_the_last_parts_at_once_one_has_the_whole():
+    run, lane, got = empty_run(2), [], []
+
+    class Raced(dict):
+        """What is done: while it is summed up, the other lane brings the rest."""
+
+        def values(self):
+            if not lane:
+                lane.append(Thread(target=lambda: got.append(run.collect(1, 2, outputs(1, 2), NAMES))))
+                lane[0].start()
+                lane[0].join(0.2)
+            return super().values()
+
+    run._done = Raced()
+    got.append(run.collect(0, 1, outputs(0, 1), NAMES))
+    lane[0].join(10)
+    (whole,) = [one for one in got if one is not None]
+    np.testing.assert_array_equal(whole["y"], outputs(0, 2)["y"])

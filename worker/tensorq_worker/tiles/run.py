@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,6 +12,9 @@ import numpy as np
 from tensorq_engines import TileFailed
 from tensorq_worker.broker import Claimed
 from tensorq_worker.tiles.fit import Fit
+
+# Held for the sum alone: without it two lanes that end at once would both find every row there.
+_counting = threading.Lock()
 
 
 class Run:
@@ -74,8 +78,8 @@ class Run:
         Lanes may bring parts of one job at the same time.
 
         Returns:
-            All outputs once every row is there, else None. A job of one part gets the very arrays given;
-            a job of several gets arrays of its own, and the given ones are copied.
+            All outputs to whoever brings the last rows, else None. A job of one part gets the very arrays
+            given; a job of several gets arrays of its own, and the given ones are copied.
 
         Raises:
             TileFailed: an output's rows are of another shape than those of the job's other parts.
@@ -96,6 +100,7 @@ class Run:
                     "parts do not go together; submit fewer rows a job, no more than the largest tile"
                 )
             whole[start:stop] = array
-        # By place: rows of a tile that failed after this are brought again.
-        self._done[start] = stop - start
-        return self._outputs if sum(self._done.values()) == self.rows else None
+        with _counting:
+            # By place: rows of a tile that failed after this are brought again.
+            self._done[start] = stop - start
+            return self._outputs if sum(self._done.values()) == self.rows else None
