@@ -231,3 +231,14 @@ def test_a_split_job_whose_tiles_answer_in_other_shapes_fails_alone(rig, monkeyp
     affine.drain()
     assert "output 'y'" in str(affine.slow.failed[large.job_id])
     np.testing.assert_array_equal(affine.outputs(small)["y"], [[1]])
+
+
+def test_any_tile_over_the_timeout_fails_a_split_job(affine):
+    affine.hold("affine")
+    hasty = affine.submit("affine", x(rows=33), timeout_s=1)
+    affine.step()
+    affine.stop.wake.wait(1.1)
+    affine.let_go()
+    affine.drain()
+    assert "the job's timeout is 1 s" in str(affine.slow.failed[hasty.job_id])
+    assert affine.broker.results == {}

@@ -114,15 +114,19 @@ class Collector:
             outputs, busy_s, waited_s = self._wait(launched)
             if launched.alone is not None and launched.alone():
                 self._observe(tile, busy_s)
+            for run in {part.run for part in tile.parts if 0 < part.run.job.timeout_s < waited_s}:
+                # Kept there: the job's last rows may come in time, and before the loop hears of these.
+                run.late_s = waited_s
             complete = [(run, wire.pack(mine), mine) for run, mine in tile.collect(outputs)]
-            for run in {part.run for part in tile.parts if part.run.stopped} - {run for run, *_ in complete}:
-                # Its other rows are not worth a tile.
-                self._tell(JobEnded(run.job))
+            for run in {part.run for part in tile.parts} - {run for run, *_ in complete}:
+                if not run.dropped and (run.stopped or run.late_s):
+                    # Its other rows are not worth a tile.
+                    self._tell(JobEnded(run.job, error=self._late(run)))
             hot: list[tuple[Run, bytes]] = []
             must_be_finite = self._finite(tile.model) and not tile.rehearsal
             for run, packed, mine in complete:
-                if run.stopped or 0 < run.job.timeout_s < waited_s:
-                    self._tell(JobEnded(run.job, error=self._late(run, waited_s)))
+                if run.stopped or run.late_s:
+                    self._tell(JobEnded(run.job, error=self._late(run)))
                 elif must_be_finite and (odd := _not_finite(mine)):
                     self._tell(JobEnded(run.job, error=odd))
                 elif run.job.unusual:
@@ -152,11 +156,11 @@ class Collector:
             self._waiting = None
         return outputs, launched.slot.busy_s, time.perf_counter() - since
 
-    def _late(self, run: Run, waited_s: float) -> Exception | None:
+    def _late(self, run: Run) -> Exception | None:
         if run.stopped:
             return None
         return DeadlineExceeded(
-            f"the tile ran for {waited_s:.1f} s, the job's timeout is {run.job.timeout_s} s; "
+            f"the tile ran for {run.late_s:.1f} s, the job's timeout is {run.job.timeout_s} s; "
             "submit it with a longer timeout or fewer rows"
         )
 

@@ -29,6 +29,7 @@ class Run:
         dropped: its results are not wanted any more (failed, stopped or lost).
         stopped: RQ's stop-job was asked for it.
         started_s: Unix time in seconds of its first launch; 0 before.
+        late_s: what a tile of it took, in seconds, where that exceeded its timeout; else 0.
         since_ms: when it was made, on `time.monotonic`'s clock.
     """
 
@@ -38,6 +39,7 @@ class Run:
         "dropped",
         "fit",
         "job",
+        "late_s",
         "row_shapes",
         "rows",
         "since_ms",
@@ -62,6 +64,7 @@ class Run:
         self.dropped = False
         self.stopped = False
         self.started_s = 0.0
+        self.late_s = 0.0
         self.since_ms = 1000 * time.monotonic()
         self._done: dict[int, int] = {}
         self._outputs: dict[str, np.ndarray[Any, Any]] = {}
