@@ -65,10 +65,10 @@ class Feeder:
         self._under_way: deque[tuple[TensorRtSlot, str]] = deque()
 
     def run(self, until_s: float) -> None:
-        """Feeds until a time of `time.perf_counter`, then waits for what is under way."""
+        """Feeds each source once, on until a time of `time.perf_counter`, and waits for what is under way."""
         try:
-            for source in cycle(self._sources):
-                if time.perf_counter() >= until_s:
+            for count, source in enumerate(cycle(self._sources)):
+                if count >= len(self._sources) and time.perf_counter() >= until_s:
                     break
                 self._put(source)
             while self._under_way:
