@@ -115,3 +115,9 @@ def test_nodes_that_a_converter_appended_are_put_where_they_are_read():
 def test_a_cycle_ends():
     loop = [helper.make_node("Relu", ["a"], ["b"]), helper.make_node("Relu", ["b"], ["a"])]
     assert in_order([*loop, helper.make_node("Relu", ["x"], ["y"])])[1:] == loop
+
+
+def test_a_node_whose_input_is_left_out_is_passed_over():
+    nodes = [helper.make_node("ConstantOfShape", [""], ["made"]), helper.make_node("Relu", ["x"], ["y"])]
+    model = catalogue.build(nodes, {"x": (F32, ["N", 4])}, {"y": (F32, ["N", 4])}, {})
+    assert shape_of(infer_fixed(model, {"x": (2, 4)}).graph, "y") == [2, 4]

@@ -85,7 +85,7 @@ def _count(node: Any, given: Mapping[str, np.ndarray]) -> int:
         if node.op_type == "Range":
             start, limit, step = (float(value.item()) for value in values)
             return math.ceil((limit - start) / step)
-    except (ArithmeticError, ValueError):  # values that the operator does not take either
+    except (ArithmeticError, LookupError, ValueError):  # values that the operator does not take either
         return 0
     return 0
 
