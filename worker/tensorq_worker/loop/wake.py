@@ -23,8 +23,9 @@ class Wake:
 
     def clear(self) -> None:
         """Takes the flag back."""
-        while self._take(0.0):
-            pass
+        # To ask first is far quicker than to find it empty, and each round of the loop clears it.
+        while not self._tokens.empty():
+            self._take(0.0)
 
     def wait(self, timeout_s: float) -> bool:
         """Waits until the flag is set, ``timeout_s`` seconds at most; returns whether it is."""
