@@ -11,7 +11,10 @@ from typing import Any
 
 
 class TensorqError(Exception):
-    """Root of all errors that tensorq raises on purpose; they may be pickled, as process pools do."""
+    """Root of all errors that tensorq raises on purpose; they may be pickled, as process pools do.
+
+    Not one with handles of jobs, which belong to their client: a `QueueFull` that accepted some.
+    """
 
     def __reduce__(self) -> tuple[Any, ...]:
         # By itself it would be made anew from its message alone, which not all take.
