@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from redis import Redis
-from redis.exceptions import WatchError
+from redis.client import Pipeline
 from rq import Queue
 from rq.job import Job as RQJob
 from rq.job import JobStatus
@@ -15,10 +15,9 @@ from rq.serializers import JSONSerializer
 
 from tensorq import jobhash, keys
 from tensorq.cancellation import discard
-from tensorq.connection import watch_again
 from tensorq.jobhash import JobOptions
 from tensorq.names import queue_name
-from tensorq.submission import FULL, KNOWN, STORED, Limits, Request
+from tensorq.submission import FULL, STORED, Limits, Request, store_where_free
 
 
 def submit(
@@ -50,37 +49,29 @@ def _submit_one(
     size_bytes = len(request.payload)
     fields = jobhash.common_fields(model, client_id, options, datetime.now(UTC))
     fields |= {jobhash.ROWS: request.rows, jobhash.BYTES: size_bytes}
-    lost = 0
-    with redis.pipeline(transaction=True) as pipe:
-        while True:
-            try:
-                pipe.watch(keys.job(request.job_id))
-                if pipe.exists(keys.job(request.job_id)):
-                    return KNOWN
-                if _full(redis, model, queue, size_bytes, limits):
-                    return FULL
-                job = _rq_job(redis, request.job_id, fields, options)
-                queue.enqueue_job(job, pipeline=pipe, at_front=options.at_front)
-                ours: dict[Any, Any] = {
-                    name: value for name, value in fields.items() if name.startswith("tensorq_")
-                }
-                pipe.hset(keys.job(request.job_id), mapping=ours)
-                # A job of this id that is gone may have left its input, its entry in the index and a result.
-                discard(pipe, request.job_id, model, "")
-                if redis.exists(keys.result(request.job_id)):
-                    pipe.unlink(keys.result(request.job_id))
-                # RQ starts ttl anew when it queues the job.
-                expiry_s = 2 * options.ttl_s + 600 if options.ttl_s is not None else None
-                pipe.set(keys.input(request.job_id), request.payload, ex=expiry_s)
-                pipe.hset(keys.inputs(model), request.job_id, str(size_bytes))
-                pipe.incrby(keys.input_bytes(model), size_bytes)
-                if job.get_status(refresh=False) != JobStatus.DEFERRED:
-                    pipe.xadd(keys.WAKE, {"model": model}, maxlen=1000)
-                pipe.execute()
-            except WatchError as exc:
-                lost = watch_again(exc, lost)
-                continue
-            return STORED
+
+    def store(pipe: Pipeline) -> int:
+        if _full(redis, model, queue, size_bytes, limits):
+            return FULL
+        job = _rq_job(redis, request.job_id, fields, options)
+        queue.enqueue_job(job, pipeline=pipe, at_front=options.at_front)
+        ours: dict[Any, Any] = {name: value for name, value in fields.items() if name.startswith("tensorq_")}
+        pipe.hset(keys.job(request.job_id), mapping=ours)
+        # A job of this id that is gone may have left its input, its entry in the index and a result.
+        discard(pipe, request.job_id, model, "")
+        if redis.exists(keys.result(request.job_id)):
+            pipe.unlink(keys.result(request.job_id))
+        # RQ starts ttl anew when it queues the job.
+        expiry_s = 2 * options.ttl_s + 600 if options.ttl_s is not None else None
+        pipe.set(keys.input(request.job_id), request.payload, ex=expiry_s)
+        pipe.hset(keys.inputs(model), request.job_id, str(size_bytes))
+        pipe.incrby(keys.input_bytes(model), size_bytes)
+        if job.get_status(refresh=False) != JobStatus.DEFERRED:
+            pipe.xadd(keys.WAKE, {"model": model}, maxlen=1000)
+        pipe.execute()
+        return STORED
+
+    return store_where_free(redis, request.job_id, store)
 
 
 def _full(redis: Redis, model: str, queue: Queue, size_bytes: int, limits: Limits) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from redis import Redis
+from redis.client import Pipeline
 from redis.exceptions import WatchError
 
 from tensorq import jobhash, keys
@@ -132,19 +133,39 @@ def _submit_own(
     args = [*_head(model, client_id, options, limits, keys.RESULT), *_tail([request])]
     if len(request.payload) <= INLINE_BYTES:
         return int(SUBMIT(redis, names, args)[2])
+
+    def store(pipe: Pipeline) -> int:
+        pipe.multi()
+        pipe.set(keys.input(request.job_id), request.payload, ex=STAGED_TTL_S)
+        # EVAL, since a script that the server does not know fails alone inside MULTI.
+        pipe.eval(SUBMIT.source, len(names), *names, *args)
+        return int(pipe.execute()[1][2])
+
     # A plain SET before the script would overwrite the input of a job that waits or runs.
+    return store_where_free(redis, request.job_id, store)
+
+
+def store_where_free(redis: Redis, job_id: str, store: Callable[[Pipeline], int]) -> int:
+    """Stores a job in a transaction that goes through only while Redis has none of its id.
+
+    Args:
+        redis: a connection that does not decode responses.
+        job_id: the RQ job id.
+        store: begins MULTI on the pipeline it gets and executes it, or stores nothing; returns the outcome.
+            It is called again where somebody wrote to the job's hash meanwhile.
+
+    Returns:
+        What ``store`` does, or KNOWN where there is such a job.
+
+    Raises:
+        ConnectionError, TimeoutError: Redis hung up each time.
+    """
     lost = 0
     with redis.pipeline(transaction=True) as pipe:
         while True:
             try:
-                pipe.watch(keys.job(request.job_id))
-                if pipe.exists(keys.job(request.job_id)):
-                    return KNOWN
-                pipe.multi()
-                pipe.set(keys.input(request.job_id), request.payload, ex=STAGED_TTL_S)
-                # EVAL, since a script that the server does not know fails alone inside MULTI.
-                pipe.eval(SUBMIT.source, len(names), *names, *args)
-                return int(pipe.execute()[1][2])
+                pipe.watch(keys.job(job_id))
+                return KNOWN if pipe.exists(keys.job(job_id)) else store(pipe)
             except WatchError as exc:
                 lost = watch_again(exc, lost)
 
