@@ -17,10 +17,9 @@ from tensorq import keys, wire
 from tensorq.errors import WireError
 from tensorq.failure import job_failed
 from tensorq.names import model_queues
+from tensorq_worker.broker.broker import REHEARSAL_TTL_S
 
 TRIP_JOBS = 500
-# A worker that was killed while it warmed itself up leaves the input of its rehearsal, for this long.
-REHEARSAL_TTL_S = 60
 _ENDED = (b"finished", b"failed")
 SUCCEEDED = b"1"
 
@@ -154,6 +153,7 @@ def _look_for_leftovers(verdict: Audit, redis: Redis) -> None:
                 verdict.left_over.append(f"{keys.inputs(model)}: the input of {job_id.decode()}")
     indexed = {job_id for model in MODELS for job_id in redis.hkeys(keys.inputs(model))}
     for key in redis.scan_iter(keys.INPUT + "*", count=1000):
+        # A worker that was killed while it warmed itself up leaves the input of its rehearsal for a while.
         brief = 0 <= redis.ttl(key) <= REHEARSAL_TTL_S
         if key.removeprefix(keys.INPUT.encode()) not in indexed and not brief:
             verdict.left_over.append(f"{key.decode()}: an input that no index has")

@@ -33,6 +33,7 @@ SWEEP = Script(_PACKAGE, "sweep")
 MARK = Script(_PACKAGE, "mark")
 
 STAGED_TTL_S = 60
+REHEARSAL_TTL_S = 60
 RUNNING_TTL_S = 24 * 3600
 _FETCH_BYTES = 8 * 1024 * 1024
 
@@ -222,7 +223,7 @@ class Broker:
     def rehearse(self, job_id: str, payload: bytes) -> bytes:
         """Sends a payload to Redis, fetches it as a claim would and marks its job as run; leaves nothing."""
         key = keys.input(job_id)
-        self.redis.set(key, payload, ex=60)
+        self.redis.set(key, payload, ex=REHEARSAL_TTL_S)
         self.mark_running("rehearsal", [job_id])
         self.redis.hdel(keys.running(self.worker), "rehearsal")
         (fetched,) = cast("list[bytes | None]", self.redis.mget([key]))
