@@ -114,9 +114,10 @@ class Collector:
             outputs, busy_s, waited_s = self._wait(launched)
             if launched.alone is not None and launched.alone():
                 self._observe(tile, busy_s)
-            for run in {part.run for part in tile.parts if 0 < part.run.job.timeout_s < waited_s}:
-                # Kept there: the job's last rows may come in time, and before the loop hears of these.
-                run.late_s = waited_s
+            for part in tile.parts:
+                if 0 < part.run.job.timeout_s < waited_s:
+                    # Kept there: the job's last rows may come in time, and before the loop hears of these.
+                    part.run.late_s = waited_s
             complete = [(run, wire.pack(mine), mine) for run, mine in tile.collect(outputs)]
             for run in {part.run for part in tile.parts} - {run for run, *_ in complete}:
                 if not run.dropped and (run.stopped or run.late_s):
