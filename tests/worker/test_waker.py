@@ -10,6 +10,7 @@ class Stream:
 
     def __init__(self):
         self.asked = []
+        self.followed = threading.Event()
 
     def xrevrange(self, key, count):
         raise RedisConnectionError("away")
@@ -17,6 +18,7 @@ class Stream:
     def xread(self, streams, count, block):
         self.asked += streams.values()
         if len(self.asked) > 1:
+            self.followed.set()
             threading.Event().wait(0.05)
             return []
         return [(b"tensorq:wake", [(b"7-0", {b"model": b"m"})])]
@@ -27,6 +29,7 @@ def test_a_redis_that_goes_away_at_the_start_is_waited_out():
     waker = Waker(stream, wake)
     waker.start()
     assert wake.wait(5)
+    assert stream.followed.wait(5)
     waker.close()
     waker._thread.join(5)
     assert stream.asked[:2] == ["$", "7-0"]

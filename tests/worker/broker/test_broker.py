@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from fixtures.leased import MODEL, claim, leased, store
+from fixtures.leased import MODEL, claim, lapse, leased, store
 from tensorq.connection import binary_client
 from tensorq_worker.broker import Broker
 
@@ -31,17 +31,17 @@ def test_a_rehearsal_brings_its_payload_back_and_leaves_nothing(broker, redis):
 
 def test_a_worker_that_paused_after_its_beat_does_not_reap_its_own(redis, redis_server):
     with binary_client(redis_server.url) as client:
-        own, other = (Broker(client, name, lease_s=1) for name in ("own", "other"))
+        own, other = (Broker(client, name, lease_s=2) for name in ("own", "other"))
         store(redis, ["a"])
         (job,) = claim(own)
         own.beat([job], 60)
-        time.sleep(2.1)
+        time.sleep(3.1)
         assert own.reap([MODEL], crash_cap=3) == []
         assert leased(redis) == ["a"]
         # Its next beat renews what nobody took, and any other worker may have taken it.
         own.beat([job], 60)
         assert other.reap([MODEL], crash_cap=3) == []
-        time.sleep(2.1)
+        lapse(redis)
         assert [word for *_, word in other.reap([MODEL], crash_cap=3)] == ["returned"]
 
 
